@@ -1,0 +1,403 @@
+/**
+ * @file
+ * Sandboxes: a spec is a recipe, a sandbox is one machine made from it, opened at first use.
+ *
+ * Sandbox strings: BACKEND ":" [TARGET] { "," KEY "=" VALUE }, such as "local:" or
+ * "local:,net=none,timeout=60". Whatever a string can say has a field here, nothing more.
+ */
+#ifndef WALDO_SANDBOX_H
+#define WALDO_SANDBOX_H
+
+#include <waldo/cancel.h>
+#include <waldo/runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Immutable, atomic refcount. Remembers what is wrong with it. */
+typedef struct waldo_sandbox_spec waldo_sandbox_spec;
+
+/** One machine, or one that will be opened at first use. Belongs to one runtime. */
+typedef struct waldo_sandbox waldo_sandbox;
+
+/** How the host directory named by workspace appears inside. */
+typedef int32_t waldo_workspace_mode;
+enum {
+    WALDO_WORKSPACE_COPY = 0, /* a copy; waldo_sandbox_changes() gives the difference */
+    WALDO_WORKSPACE_RO,       /* the directory itself, read-only */
+    WALDO_WORKSPACE_RW        /* the directory itself; .git/hooks, .git/config and rc files stay read-only */
+};
+
+/** Grades of separation between a command and the host, weakest first. */
+typedef int32_t waldo_isolation;
+enum {
+    WALDO_ISOLATION_ANY = 0,
+    WALDO_ISOLATION_NONE,
+    WALDO_ISOLATION_PROCESS,
+    WALDO_ISOLATION_CONTAINER,
+    WALDO_ISOLATION_GVISOR,
+    WALDO_ISOLATION_VM,
+    WALDO_ISOLATION_REMOTE
+};
+
+/** What the sandbox may reach. */
+typedef int32_t waldo_net;
+enum {
+    WALDO_NET_DEFAULT = 0, /* none */
+    WALDO_NET_NONE,
+    WALDO_NET_PACKAGES,
+    WALDO_NET_HOSTS,
+    WALDO_NET_ALL
+};
+
+/** A NULL-terminated list of strings made in place. */
+#define WALDO_STRINGS(...) ((const char *const[]) { __VA_ARGS__, NULL })
+
+/** Zero means "default" for every member. */
+typedef struct waldo_sandbox_spec_options {
+    uint32_t size;               /* sizeof(waldo_sandbox_spec_options) */
+    waldo_workspace_mode workspace_mode;
+    const char *const *backends; /* sandbox strings in order of preference; copied */
+    const char *workspace;       /* host directory; copied; NULL: an empty one */
+    const char *const *env;      /* "NAME=value" for every command; copied */
+    const char *const *hosts;    /* reachable hosts for WALDO_NET_HOSTS; copied */
+    waldo_net net;
+    waldo_isolation min_isolation;
+    uint64_t memory_bytes;       /* 0: the backend's default */
+    double cpus;                 /* 0: the backend's default */
+    uint32_t max_processes;      /* 0: the backend's default */
+    uint32_t flags;              /* none yet */
+    int64_t command_timeout_ms;  /* for commands that name none; 0: 120 s */
+    int64_t idle_ms;             /* close after so long without use; 0: never */
+    uint64_t workspace_max_bytes; /* refuse to copy more; 0: 1 GiB */
+} waldo_sandbox_spec_options;
+
+#define WALDO_SANDBOX_SPEC(...)                                                                    \
+    ((waldo_sandbox_spec_options) { .size = sizeof(waldo_sandbox_spec_options), __VA_ARGS__ })
+
+/**
+ * Make a recipe. It remembers what is wrong with it; an unknown kind or option lists the known ones.
+ *
+ * @param options  copied
+ * @return one reference, release with waldo_sandbox_spec_unref(); NULL when out of memory
+ * Thread: any. Since: 0.1.
+ */
+WALDO_API waldo_sandbox_spec *waldo_sandbox_spec_new(const waldo_sandbox_spec_options *options);
+
+/**
+ * @param spec  gets one more reference; NULL is accepted
+ * @return spec
+ * Thread: any. Since: 0.1.
+ */
+WALDO_API waldo_sandbox_spec *waldo_sandbox_spec_ref(waldo_sandbox_spec *spec);
+
+/**
+ * @param spec  loses one reference; NULL is a no-op
+ * Thread: any. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_spec_unref(waldo_sandbox_spec *spec);
+
+/**
+ * @param spec  borrowed for the call
+ * @return what is wrong with it, borrowed until the spec is freed; NULL when nothing is
+ * Thread: any. Since: 0.1.
+ */
+WALDO_API const waldo_error *waldo_sandbox_spec_error(const waldo_sandbox_spec *spec);
+
+/**
+ * Make a sandbox; nothing is started until its first use.
+ *
+ * @param rt    must outlive the sandbox
+ * @param spec  gets a reference
+ * @return one reference, release with waldo_sandbox_unref(); NULL when out of memory. A bad spec is
+ *         remembered: every operation fails with its error
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_sandbox *waldo_sandbox_new(waldo_runtime *rt, waldo_sandbox_spec *spec);
+
+/**
+ * @param sandbox  gets one more reference; NULL is accepted
+ * @return sandbox
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_sandbox *waldo_sandbox_ref(waldo_sandbox *sandbox);
+
+/**
+ * @param sandbox  loses one reference; NULL is a no-op. With the last one the machine is ended by
+ *                 the runtime
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_unref(waldo_sandbox *sandbox);
+
+/** Called exactly once, from dispatch; error is borrowed for the call, NULL on success. */
+typedef void (*waldo_sandbox_fn)(void *userdata, waldo_status status, const waldo_error *error);
+
+/**
+ * Open now what would be opened at first use.
+ *
+ * @param sandbox   exclusive
+ * @param done      called exactly once, from dispatch; may be NULL
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_open(waldo_sandbox *sandbox, waldo_sandbox_fn done, void *userdata);
+
+/**
+ * End the machine and everything that runs in it. Running commands end as cancelled.
+ *
+ * @param sandbox   exclusive; later operations fail with WALDO_ECLOSED
+ * @param done      called exactly once, from dispatch; may be NULL
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_close(waldo_sandbox *sandbox, waldo_sandbox_fn done, void *userdata);
+
+/**
+ * @param sandbox  borrowed for the call
+ * @return the backend in use or first in line, such as "local", borrowed until the sandbox is freed
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API const char *waldo_sandbox_backend(const waldo_sandbox *sandbox);
+
+/**
+ * @param sandbox  borrowed for the call
+ * @return its isolation grade; WALDO_ISOLATION_ANY before it was opened
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_isolation waldo_sandbox_isolation(const waldo_sandbox *sandbox);
+
+/** Why a command ended. */
+typedef int32_t waldo_exec_end;
+enum {
+    WALDO_EXEC_EXITED = 1,
+    WALDO_EXEC_SIGNALED,
+    WALDO_EXEC_TIMED_OUT,
+    WALDO_EXEC_CANCELLED,
+    WALDO_EXEC_OOM,
+    WALDO_EXEC_LOST
+};
+
+/** One collected stream: its head and tail as they came, and what lies between, counted. */
+typedef struct waldo_output {
+    waldo_str bytes;  /* head and tail joined; any bytes */
+    size_t gap_at;    /* offset of the gap within bytes; bytes.len when nothing is missing */
+    uint64_t omitted; /* bytes missing at the gap */
+    uint64_t total;   /* bytes the command wrote: bytes.len + omitted */
+} waldo_output;
+
+/** What became of a command. Borrowed for the completion. */
+typedef struct waldo_exec_result {
+    uint32_t size;
+    waldo_exec_end end;
+    int32_t exit_code;     /* valid for WALDO_EXEC_EXITED */
+    int32_t signal;        /* valid for WALDO_EXEC_SIGNALED, and when a timeout or cancel ended it */
+    int32_t still_open;    /* 1: something left behind holds its output open */
+    int32_t reserved;
+    int64_t timeout_ms;    /* the limit that was in force */
+    int64_t wall_ns;
+    int64_t cpu_ns;        /* user and system time, where known */
+    waldo_output out;      /* standard output */
+    waldo_output err;      /* standard error */
+    waldo_output both;     /* the two in the order they were read */
+    const char *capture_path; /* file in the sandbox with the whole output; NULL: none was needed */
+    uint64_t capture_bytes;   /* bytes in it */
+    uint64_t capture_lost;    /* bytes that did not fit */
+} waldo_exec_result;
+
+/** Live output, in the order it was read; stream is 1 or 2. Borrowed for the call. */
+typedef void (*waldo_output_fn)(void *userdata, int stream, waldo_str bytes);
+
+/**
+ * The command is over, or could not be run.
+ *
+ * @param userdata  as given
+ * @param status    WALDO_OK whatever the exit code is; WALDO_ESTART when the program could not be
+ *                  started; other failures of the sandbox
+ * @param result    borrowed for the call; NULL unless status is WALDO_OK
+ * @param error     borrowed for the call; NULL when status is WALDO_OK
+ */
+typedef void (*waldo_exec_fn)(void *userdata, waldo_status status, const waldo_exec_result *result,
+                              const waldo_error *error);
+
+/** Zero means "default" for every member. */
+typedef struct waldo_exec_options {
+    uint32_t size;           /* sizeof(waldo_exec_options) */
+    uint32_t flags;          /* WALDO_EXEC_* below */
+    const char *cmd;         /* shell text, run by /bin/sh -c; or argv */
+    const char *const *argv; /* NULL-terminated */
+    const char *shell;       /* program instead of /bin/sh */
+    const char *cwd;         /* absolute, or relative to the workspace */
+    const char *const *env;  /* "NAME=value" on top of the sandbox's, NULL-terminated */
+    waldo_str input;         /* standard input; empty: /dev/null */
+    int64_t timeout_ms;      /* 0: the sandbox's; WALDO_FOREVER: none */
+    int64_t grace_ms;        /* between TERM and KILL; 0: 2 s */
+    size_t max_output;       /* head and tail kept of each stream; 0: 1 MiB */
+    uint64_t max_capture;    /* bytes of a capture file in the sandbox; 0: none */
+    waldo_output_fn on_output; /* live output; may be NULL */
+    waldo_cancel *cancel;    /* gets a reference; may be NULL */
+} waldo_exec_options;
+
+enum {
+    WALDO_EXEC_MERGE = 1u << 0,       /* one stream: standard error goes to standard output */
+    WALDO_EXEC_KEEP_STDIN = 1u << 1,  /* leave standard input open after input; see waldo_job_write() */
+    WALDO_EXEC_ALL_OUTPUT = 1u << 2,  /* give every byte to on_output, slowing the command if needed */
+    WALDO_EXEC_LOGIN = 1u << 3        /* login shell: -lc */
+};
+
+#define WALDO_EXEC(...)                                                                            \
+    ((waldo_exec_options) { .size = sizeof(waldo_exec_options), __VA_ARGS__ })
+
+/** A running command. Valid until its completion was called. */
+typedef struct waldo_job waldo_job;
+
+/**
+ * Run a command in the sandbox, opening it first if need be.
+ *
+ * @param sandbox   exclusive
+ * @param options   copied
+ * @param done      called exactly once, from dispatch
+ * @param userdata  given to done and on_output
+ * @param ret_job   set on success, borrowed until done returns; may be NULL
+ * @param ret_err   set on failure, free with waldo_error_free(); may be NULL
+ * @retval WALDO_OK      accepted; done will be called
+ * @retval WALDO_EINVAL  neither or both of cmd and argv, or a bad option; done is not called
+ * @retval WALDO_ECLOSED sandbox is closed; done is not called
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_status waldo_sandbox_exec(waldo_sandbox *sandbox, const waldo_exec_options *options,
+                                          waldo_exec_fn done, void *userdata, waldo_job **ret_job,
+                                          waldo_error **ret_err);
+
+/**
+ * Run a command and drive the loop until it is over. A wrapper of waldo_sandbox_exec().
+ *
+ * @param sandbox     exclusive
+ * @param options     copied; on_output is called with userdata NULL
+ * @param ret_result  set on success; free with waldo_exec_result_free()
+ * @param ret_err     set on failure, free with waldo_error_free(); may be NULL
+ * @return the completion's status, or the refusal of waldo_sandbox_exec(), or WALDO_EREENTRANT
+ * Thread: driving, not from callbacks. Since: 0.1.
+ */
+WALDO_API waldo_status waldo_sandbox_exec_wait(waldo_sandbox *sandbox,
+                                               const waldo_exec_options *options,
+                                               waldo_exec_result **ret_result,
+                                               waldo_error **ret_err);
+
+/**
+ * @param result  taken; from waldo_sandbox_exec_wait(); NULL is a no-op
+ * Thread: any. Since: 0.1.
+ */
+WALDO_API void waldo_exec_result_free(waldo_exec_result *result);
+
+/**
+ * Write to a command's standard input (WALDO_EXEC_KEEP_STDIN).
+ *
+ * @param job    exclusive
+ * @param bytes  copied
+ * @param eof    1: close standard input after them
+ * @retval WALDO_OK      queued
+ * @retval WALDO_ECLOSED standard input is closed
+ * @retval WALDO_EBUSY   more than 4 MiB wait already: try again when output or time has passed
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_status waldo_job_write(waldo_job *job, waldo_str bytes, int eof);
+
+/**
+ * Send a signal to a command's process group.
+ *
+ * @param job     exclusive
+ * @param signal  number as on Linux
+ * @retval WALDO_OK     sent to the sandbox
+ * @retval WALDO_EINVAL not a signal
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_status waldo_job_signal(waldo_job *job, int signal);
+
+/**
+ * End a command and its whole tree: TERM, grace, KILL. Its completion still comes, as
+ * WALDO_EXEC_CANCELLED.
+ *
+ * @param job  exclusive
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_job_cancel(waldo_job *job);
+
+/** Bytes of a file; borrowed for the call. */
+typedef void (*waldo_read_fn)(void *userdata, waldo_status status, waldo_str bytes,
+                              uint64_t file_size, const waldo_error *error);
+
+/**
+ * Read a range of a file in the sandbox.
+ *
+ * @param sandbox   exclusive
+ * @param path      absolute, or relative to the workspace; copied
+ * @param offset    first byte
+ * @param max       longest range, at most 64 MiB
+ * @param done      called exactly once, from dispatch; WALDO_ENOTFOUND, WALDO_EACCESS,
+ *                  WALDO_EPATH (a folder, or a way out of the workspace) as expected failures
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_read(waldo_sandbox *sandbox, const char *path, uint64_t offset,
+                                  size_t max, waldo_read_fn done, void *userdata);
+
+/**
+ * Write a file in the sandbox: a temporary file first, then a rename; missing folders are made.
+ *
+ * @param sandbox   exclusive
+ * @param path      absolute, or relative to the workspace; copied
+ * @param bytes     copied
+ * @param mode      permission bits; 0: those of the file it replaces, else 0644
+ * @param done      called exactly once, from dispatch; WALDO_ENOSPACE, WALDO_EACCESS, WALDO_EPATH as
+ *                  expected failures; may be NULL
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_write(waldo_sandbox *sandbox, const char *path, waldo_str bytes,
+                                   uint32_t mode, waldo_sandbox_fn done, void *userdata);
+
+/** A patch; borrowed for the call. Empty when nothing changed. */
+typedef void (*waldo_changes_fn)(void *userdata, waldo_status status, waldo_str patch,
+                                 const waldo_error *error);
+
+/**
+ * What the sandbox changed in the copied workspace, as a patch that git apply accepts.
+ *
+ * @param sandbox   exclusive; its workspace mode is WALDO_WORKSPACE_COPY
+ * @param done      called exactly once, from dispatch; WALDO_ENOTSUP for the other modes
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_changes(waldo_sandbox *sandbox, waldo_changes_fn done, void *userdata);
+
+/** One way to run sandboxes, as waldo_backend_probe() reports it. */
+typedef struct waldo_backend_report {
+    uint32_t size;
+    int32_t usable;          /* 1: sandboxes can be opened here */
+    waldo_isolation isolation;
+    int32_t reserved;
+    const char *name;        /* static */
+    const char *about;       /* static: one line */
+    const char *reason;      /* why not, and what to do; borrowed for the call; "" when usable */
+} waldo_backend_report;
+
+typedef void (*waldo_backend_report_fn)(void *userdata, const waldo_backend_report *report);
+
+/**
+ * Find out which backends work here.
+ *
+ * @param rt        exclusive
+ * @param each      called once for each backend of this build, from dispatch
+ * @param done      called exactly once after the last; may be NULL
+ * @param userdata  given to both
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_backend_probe(waldo_runtime *rt, waldo_backend_report_fn each,
+                                   waldo_sandbox_fn done, void *userdata);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
