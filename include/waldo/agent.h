@@ -21,7 +21,7 @@ enum {
     WALDO_SHELL = 1u << 0,       /* exec_command */
     WALDO_FILES = 1u << 1,       /* read_file, write_file, edit_file, ls, glob, grep */
     WALDO_APPLY_PATCH = 1u << 2, /* apply_patch */
-    WALDO_NO_TOOLS = 1u << 30   /* none, since 0 means the default: shell and files */
+    WALDO_NO_TOOLS = 1u << 30    /* none, since 0 means the default: shell and files */
 };
 
 /** Which calls wait for the host's consent. */
@@ -83,22 +83,22 @@ typedef struct waldo_limits {
 
 /** Zero means "default" for every member. */
 typedef struct waldo_agent_options {
-    uint32_t size;               /* sizeof(waldo_agent_options) */
-    uint32_t capabilities;       /* WALDO_SHELL, ...; 0: shell and files when there is a sandbox */
-    const char *model;           /* model string; copied; or model_object */
-    const char *sandbox;         /* sandbox string; copied; or spec; neither: no sandbox tools */
-    const char *instructions;    /* what the agent is for; copied */
-    waldo_tool *const *tools;    /* NULL-terminated; one reference of each is taken, always */
-    waldo_model *model_object;   /* gets a reference */
-    waldo_sandbox_spec *spec;    /* gets a reference */
+    uint32_t size;             /* sizeof(waldo_agent_options) */
+    uint32_t capabilities;     /* WALDO_SHELL, ...; 0: shell and files when there is a sandbox */
+    const char *model;         /* model string; copied; or model_object */
+    const char *sandbox;       /* sandbox string; copied; or spec; neither: no sandbox tools */
+    const char *instructions;  /* what the agent is for; copied */
+    waldo_tool *const *tools;  /* NULL-terminated; one reference of each is taken, always */
+    waldo_model *model_object; /* gets a reference */
+    waldo_sandbox_spec *spec;  /* gets a reference */
     waldo_limits limits;
     waldo_approve approve;
     waldo_tool_choice tool_choice;
-    const char *tool_choice_name; /* copied */
+    const char *tool_choice_name;  /* copied */
     waldo_approval_fn on_approval; /* NULL: the run waits and waldo_run_decide() answers */
-    void *approval_userdata;     /* given to on_approval */
-    const double *temperature;   /* copied; NULL: the model's */
-    size_t max_output;           /* bytes of one tool result the model sees; 0: 40 000 */
+    void *approval_userdata;       /* given to on_approval */
+    const double *temperature;     /* copied; NULL: the model's */
+    size_t max_output;             /* bytes of one tool result the model sees; 0: 40 000 */
 } waldo_agent_options;
 
 #define WALDO_AGENT(...)                                                                           \

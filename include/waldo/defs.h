@@ -20,9 +20,9 @@
 #define WALDO_PRINTF(format_at, first_at)
 #endif
 
-#define WALDO_VERSION_MAJOR 0
-#define WALDO_VERSION_MINOR 1
-#define WALDO_VERSION_PATCH 0
+#define WALDO_VERSION_MAJOR  0
+#define WALDO_VERSION_MINOR  1
+#define WALDO_VERSION_PATCH  0
 #define WALDO_VERSION_STRING "0.1.0"
 
 /** Wait without a limit; valid wherever a timeout in milliseconds is asked for. */

@@ -99,7 +99,8 @@ WALDO_API waldo_str waldo_event_json(const waldo_event *event);
 
 /**
  * @param kind  any value
- * @return static text, the "type" of waldo_event_json(), such as "tool_call"; "?" for unknown values
+ * @return static text, the "type" of waldo_event_json(), such as "tool_call"; "?" for unknown
+ *         values
  * Thread: any. Since: 0.1.
  */
 WALDO_API const char *waldo_event_kind_name(waldo_event_kind kind);

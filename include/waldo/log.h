@@ -31,7 +31,8 @@ enum {
  * @param line      borrowed for the call
  * Called on the thread that drives the runtime; may call nothing of the library.
  */
-typedef void (*waldo_log_fn)(void *userdata, waldo_log_level level, const char *area, waldo_str line);
+typedef void (*waldo_log_fn)(void *userdata, waldo_log_level level, const char *area,
+                             waldo_str line);
 
 #ifdef __cplusplus
 }

@@ -19,14 +19,14 @@ typedef struct waldo_model waldo_model;
 typedef struct waldo_model_options {
     uint32_t size;              /* sizeof(waldo_model_options) */
     uint32_t max_output_tokens; /* 0: the server's default */
-    const char *model;          /* the string, such as "chat:http://127.0.0.1:8080/v1#qwen3"; copied */
+    const char *model;          /* such as "chat:http://127.0.0.1:8080/v1#qwen3"; copied */
     const char *key_name;       /* name of the key to ask for; NULL: the adapter's own */
     const char *const *headers; /* extra "Name: value" lines, NULL-terminated; copied */
     const double *temperature;  /* copied; NULL: not sent */
     const double *top_p;        /* copied; NULL: not sent */
     const int64_t *seed;        /* copied; NULL: not sent */
     const char *reasoning;      /* reasoning effort such as "low"; copied; NULL: not sent */
-    const char *quirks;         /* adapter's quirk switches, "name=value,..."; copied; NULL: by URL */
+    const char *quirks;         /* quirk switches, "name=value,..."; copied; NULL: by URL */
     int64_t idle_timeout_ms;    /* longest silence of a stream; 0: 300 s */
     int64_t connect_timeout_ms; /* 0: 10 s */
     uint32_t max_retries;       /* further tries after a failure that may be repeated; 0: 2 */

@@ -24,28 +24,28 @@ enum {
 /** Why a run came to rest. */
 typedef int32_t waldo_stop;
 enum {
-    WALDO_STOP_NONE = 0,  /* it has not yet */
+    WALDO_STOP_NONE = 0, /* it has not yet */
     WALDO_STOP_ANSWERED,
     WALDO_STOP_CANCELLED,
-    WALDO_STOP_LIMIT,     /* waldo_run_error() says which */
+    WALDO_STOP_LIMIT, /* waldo_run_error() says which */
     WALDO_STOP_FAILED,
     WALDO_STOP_REFUSED
 };
 
 /** Zero means "default" for every member; text is copied. */
 typedef struct waldo_run_options {
-    uint32_t size;           /* sizeof(waldo_run_options) */
+    uint32_t size; /* sizeof(waldo_run_options) */
     waldo_workspace_mode workspace_mode;
-    const char *prompt;      /* first text from the user; NULL: wait for waldo_run_send() */
-    const char *label;       /* the host's own name for this run */
-    const char *workspace;   /* host directory for this run's own machine */
-    const char *sandbox;     /* sandbox string instead of the agent's */
-    waldo_sandbox *share;    /* use this machine; gets a reference; it is not closed by the run */
-    const waldo_keys *keys;  /* source instead of the runtime's; copied */
-    waldo_cancel *cancel;    /* stops the run when triggered; gets a reference */
+    const char *prompt;     /* first text from the user; NULL: wait for waldo_run_send() */
+    const char *label;      /* the host's own name for this run */
+    const char *workspace;  /* host directory for this run's own machine */
+    const char *sandbox;    /* sandbox string instead of the agent's */
+    waldo_sandbox *share;   /* use this machine; gets a reference; it is not closed by the run */
+    const waldo_keys *keys; /* source instead of the runtime's; copied */
+    waldo_cancel *cancel;   /* stops the run when triggered; gets a reference */
     const waldo_limits *limits; /* instead of the agent's; copied */
-    void *userdata;          /* for the host: waldo_run_userdata() */
-    const char *id;          /* id in the store; NULL: a random one */
+    void *userdata;             /* for the host: waldo_run_userdata() */
+    const char *id;             /* id in the store; NULL: a random one */
 } waldo_run_options;
 
 #define WALDO_RUN(...) ((waldo_run_options) { .size = sizeof(waldo_run_options), __VA_ARGS__ })
@@ -183,8 +183,8 @@ WALDO_API waldo_status waldo_run_status(const waldo_run *run);
 
 /**
  * @param run  borrowed for the call
- * @return the error behind waldo_run_status(), borrowed until the run goes on or is freed; NULL when
- *         there is none
+ * @return the error behind waldo_run_status(), borrowed until the run goes on or is freed; NULL
+ *         when there is none
  * Thread: driving. Since: 0.1.
  */
 WALDO_API const waldo_error *waldo_run_error(const waldo_run *run);

@@ -23,7 +23,7 @@ typedef struct waldo_store waldo_store;
 
 /** Zero means "default" for every member. */
 typedef struct waldo_runtime_options {
-    uint32_t size;            /* sizeof(waldo_runtime_options) */
+    uint32_t size; /* sizeof(waldo_runtime_options) */
     waldo_log_level log_level;
     const waldo_keys *keys;   /* copied; NULL: no keys, local servers only */
     waldo_log_fn log;         /* NULL: no log */
@@ -37,9 +37,9 @@ typedef struct waldo_runtime_options {
 } waldo_runtime_options;
 
 enum {
-    /** The host has called curl_global_init() itself; needed only where libcurl is not thread-safe. */
+    /** The host has called curl_global_init(); needed only where libcurl is not thread-safe. */
     WALDO_RUNTIME_CURL_READY = 1u << 0,
-    /** Allow http:// to hosts other than loopback. Requests, with their keys, can be read by others. */
+    /** Allow http:// to hosts other than loopback: others can read requests and their keys. */
     WALDO_RUNTIME_ALLOW_PLAIN_HTTP = 1u << 1
 };
 

@@ -26,7 +26,7 @@ typedef int32_t waldo_workspace_mode;
 enum {
     WALDO_WORKSPACE_COPY = 0, /* a copy; waldo_sandbox_changes() gives the difference */
     WALDO_WORKSPACE_RO,       /* the directory itself, read-only */
-    WALDO_WORKSPACE_RW        /* the directory itself; .git/hooks, .git/config and rc files stay read-only */
+    WALDO_WORKSPACE_RW /* the directory; .git/hooks, .git/config and rc files stay read-only */
 };
 
 /** Grades of separation between a command and the host, weakest first. */
@@ -56,7 +56,7 @@ enum {
 
 /** Zero means "default" for every member. */
 typedef struct waldo_sandbox_spec_options {
-    uint32_t size;               /* sizeof(waldo_sandbox_spec_options) */
+    uint32_t size; /* sizeof(waldo_sandbox_spec_options) */
     waldo_workspace_mode workspace_mode;
     const char *const *backends; /* sandbox strings in order of preference; copied */
     const char *workspace;       /* host directory; copied; NULL: an empty one */
@@ -64,12 +64,12 @@ typedef struct waldo_sandbox_spec_options {
     const char *const *hosts;    /* reachable hosts for WALDO_NET_HOSTS; copied */
     waldo_net net;
     waldo_isolation min_isolation;
-    uint64_t memory_bytes;       /* 0: the backend's default */
-    double cpus;                 /* 0: the backend's default */
-    uint32_t max_processes;      /* 0: the backend's default */
-    uint32_t flags;              /* none yet */
-    int64_t command_timeout_ms;  /* for commands that name none; 0: 120 s */
-    int64_t idle_ms;             /* close after so long without use; 0: never */
+    uint64_t memory_bytes;        /* 0: the backend's default */
+    double cpus;                  /* 0: the backend's default */
+    uint32_t max_processes;       /* 0: the backend's default */
+    uint32_t flags;               /* none yet */
+    int64_t command_timeout_ms;   /* for commands that name none; 0: 120 s */
+    int64_t idle_ms;              /* close after so long without use; 0: never */
     uint64_t workspace_max_bytes; /* refuse to copy more; 0: 1 GiB */
 } waldo_sandbox_spec_options;
 
@@ -77,7 +77,8 @@ typedef struct waldo_sandbox_spec_options {
     ((waldo_sandbox_spec_options) { .size = sizeof(waldo_sandbox_spec_options), __VA_ARGS__ })
 
 /**
- * Make a recipe. It remembers what is wrong with it; an unknown kind or option lists the known ones.
+ * Make a recipe. It remembers what is wrong with it; an unknown kind or option lists the known
+ * ones.
  *
  * @param options  copied
  * @return one reference, release with waldo_sandbox_spec_unref(); NULL when out of memory
@@ -190,16 +191,16 @@ typedef struct waldo_output {
 typedef struct waldo_exec_result {
     uint32_t size;
     waldo_exec_end end;
-    int32_t exit_code;     /* valid for WALDO_EXEC_EXITED */
-    int32_t signal;        /* valid for WALDO_EXEC_SIGNALED, and when a timeout or cancel ended it */
-    int32_t still_open;    /* 1: something left behind holds its output open */
+    int32_t exit_code;  /* valid for WALDO_EXEC_EXITED */
+    int32_t signal;     /* for WALDO_EXEC_SIGNALED, and when a timeout or cancel ended it */
+    int32_t still_open; /* 1: something left behind holds its output open */
     int32_t reserved;
-    int64_t timeout_ms;    /* the limit that was in force */
+    int64_t timeout_ms; /* the limit that was in force */
     int64_t wall_ns;
-    int64_t cpu_ns;        /* user and system time, where known */
-    waldo_output out;      /* standard output */
-    waldo_output err;      /* standard error */
-    waldo_output both;     /* the two in the order they were read */
+    int64_t cpu_ns;           /* user and system time, where known */
+    waldo_output out;         /* standard output */
+    waldo_output err;         /* standard error */
+    waldo_output both;        /* the two in the order they were read */
     const char *capture_path; /* file in the sandbox with the whole output; NULL: none was needed */
     uint64_t capture_bytes;   /* bytes in it */
     uint64_t capture_lost;    /* bytes that did not fit */
@@ -222,31 +223,30 @@ typedef void (*waldo_exec_fn)(void *userdata, waldo_status status, const waldo_e
 
 /** Zero means "default" for every member. */
 typedef struct waldo_exec_options {
-    uint32_t size;           /* sizeof(waldo_exec_options) */
-    uint32_t flags;          /* WALDO_EXEC_* below */
-    const char *cmd;         /* shell text, run by /bin/sh -c; or argv */
-    const char *const *argv; /* NULL-terminated */
-    const char *shell;       /* program instead of /bin/sh */
-    const char *cwd;         /* absolute, or relative to the workspace */
-    const char *const *env;  /* "NAME=value" on top of the sandbox's, NULL-terminated */
-    waldo_str input;         /* standard input; empty: /dev/null */
-    int64_t timeout_ms;      /* 0: the sandbox's; WALDO_FOREVER: none */
-    int64_t grace_ms;        /* between TERM and KILL; 0: 2 s */
-    size_t max_output;       /* head and tail kept of each stream; 0: 1 MiB */
-    uint64_t max_capture;    /* bytes of a capture file in the sandbox; 0: none */
+    uint32_t size;             /* sizeof(waldo_exec_options) */
+    uint32_t flags;            /* WALDO_EXEC_* below */
+    const char *cmd;           /* shell text, run by /bin/sh -c; or argv */
+    const char *const *argv;   /* NULL-terminated */
+    const char *shell;         /* program instead of /bin/sh */
+    const char *cwd;           /* absolute, or relative to the workspace */
+    const char *const *env;    /* "NAME=value" on top of the sandbox's, NULL-terminated */
+    waldo_str input;           /* standard input; empty: /dev/null */
+    int64_t timeout_ms;        /* 0: the sandbox's; WALDO_FOREVER: none */
+    int64_t grace_ms;          /* between TERM and KILL; 0: 2 s */
+    size_t max_output;         /* head and tail kept of each stream; 0: 1 MiB */
+    uint64_t max_capture;      /* bytes of a capture file in the sandbox; 0: none */
     waldo_output_fn on_output; /* live output; may be NULL */
-    waldo_cancel *cancel;    /* gets a reference; may be NULL */
+    waldo_cancel *cancel;      /* gets a reference; may be NULL */
 } waldo_exec_options;
 
 enum {
-    WALDO_EXEC_MERGE = 1u << 0,       /* one stream: standard error goes to standard output */
-    WALDO_EXEC_KEEP_STDIN = 1u << 1,  /* leave standard input open after input; see waldo_job_write() */
-    WALDO_EXEC_ALL_OUTPUT = 1u << 2,  /* give every byte to on_output, slowing the command if needed */
-    WALDO_EXEC_LOGIN = 1u << 3        /* login shell: -lc */
+    WALDO_EXEC_MERGE = 1u << 0,      /* one stream: standard error goes to standard output */
+    WALDO_EXEC_KEEP_STDIN = 1u << 1, /* standard input stays open after input: waldo_job_write() */
+    WALDO_EXEC_ALL_OUTPUT = 1u << 2, /* every byte to on_output, slowing the command if needed */
+    WALDO_EXEC_LOGIN = 1u << 3       /* login shell: -lc */
 };
 
-#define WALDO_EXEC(...)                                                                            \
-    ((waldo_exec_options) { .size = sizeof(waldo_exec_options), __VA_ARGS__ })
+#define WALDO_EXEC(...) ((waldo_exec_options) { .size = sizeof(waldo_exec_options), __VA_ARGS__ })
 
 /** A running command. Valid until its completion was called. */
 typedef struct waldo_job waldo_job;
@@ -349,8 +349,8 @@ WALDO_API void waldo_sandbox_read(waldo_sandbox *sandbox, const char *path, uint
  * @param path      absolute, or relative to the workspace; copied
  * @param bytes     copied
  * @param mode      permission bits; 0: those of the file it replaces, else 0644
- * @param done      called exactly once, from dispatch; WALDO_ENOSPACE, WALDO_EACCESS, WALDO_EPATH as
- *                  expected failures; may be NULL
+ * @param done      called exactly once, from dispatch; WALDO_ENOSPACE, WALDO_EACCESS, WALDO_EPATH
+ *                  as expected failures; may be NULL
  * @param userdata  given to done
  * Thread: driving. Since: 0.1.
  */
@@ -374,12 +374,12 @@ WALDO_API void waldo_sandbox_changes(waldo_sandbox *sandbox, waldo_changes_fn do
 /** One way to run sandboxes, as waldo_backend_probe() reports it. */
 typedef struct waldo_backend_report {
     uint32_t size;
-    int32_t usable;          /* 1: sandboxes can be opened here */
+    int32_t usable; /* 1: sandboxes can be opened here */
     waldo_isolation isolation;
     int32_t reserved;
-    const char *name;        /* static */
-    const char *about;       /* static: one line */
-    const char *reason;      /* why not, and what to do; borrowed for the call; "" when usable */
+    const char *name;   /* static */
+    const char *about;  /* static: one line */
+    const char *reason; /* why not, and what to do; borrowed for the call; "" when usable */
 } waldo_backend_report;
 
 typedef void (*waldo_backend_report_fn)(void *userdata, const waldo_backend_report *report);

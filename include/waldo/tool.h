@@ -30,10 +30,10 @@ enum {
 
 /** One parameter. Required unless optional is set. */
 typedef struct waldo_param {
-    const char *name;         /* of the table's last row: NULL */
+    const char *name; /* of the table's last row: NULL */
     waldo_type type;
-    int32_t optional;         /* 1: may be left out or null */
-    const char *about;        /* for the model; may be NULL */
+    int32_t optional;          /* 1: may be left out or null */
+    const char *about;         /* for the model; may be NULL */
     const char *const *one_of; /* allowed strings, NULL-terminated; NULL: any */
 } waldo_param;
 
@@ -41,10 +41,10 @@ typedef struct waldo_param {
 
 /** What a tool promises; combined with |. */
 enum {
-    WALDO_PARALLEL_SAFE = 1u << 0,  /* may run beside other calls; else calls of it take turns */
-    WALDO_IDEMPOTENT = 1u << 1,     /* running it twice harms nothing */
-    WALDO_READ_ONLY = 1u << 2,      /* changes nothing */
-    WALDO_NEEDS_APPROVAL = 1u << 3  /* the host must agree to each call */
+    WALDO_PARALLEL_SAFE = 1u << 0, /* may run beside other calls; else calls of it take turns */
+    WALDO_IDEMPOTENT = 1u << 1,    /* running it twice harms nothing */
+    WALDO_READ_ONLY = 1u << 2,     /* changes nothing */
+    WALDO_NEEDS_APPROVAL = 1u << 3 /* the host must agree to each call */
 };
 
 /**
@@ -53,7 +53,8 @@ enum {
  *
  * @param userdata  as in the tool's options
  * @param call      borrowed for the call; take a reference to keep it
- * @return WALDO_OK after a reply or fail, WALDO_PENDING, or a failure, which ends the turn as failed
+ * @return WALDO_OK after a reply or fail, WALDO_PENDING, or a failure, which ends the turn as
+ *         failed
  * Called on the driving thread, from dispatch.
  */
 typedef waldo_status (*waldo_tool_fn)(void *userdata, waldo_tool_call *call);
@@ -65,17 +66,16 @@ typedef struct waldo_tool_options {
     const char *name;          /* [a-zA-Z0-9_-]{1,64}; copied */
     const char *about;         /* for the model; copied */
     const waldo_param *params; /* copied; NULL: no parameters, unless schema_json is set */
-    const char *schema_json;   /* JSON schema instead of params, checked in the subset of its docs */
+    const char *schema_json; /* instead of params: JSON schema, checked in the subset of the docs */
     waldo_tool_fn call;
-    void *userdata;            /* given to call; must outlive the tool */
-    void (*destroy)(void *userdata); /* called when the tool is freed, on the last holder's thread */
-    int64_t timeout_ms;        /* the model gets an error after so long; 0: no limit */
+    void *userdata;                  /* given to call; must outlive the tool */
+    void (*destroy)(void *userdata); /* when the tool is freed, on the last holder's thread */
+    int64_t timeout_ms;              /* the model gets an error after so long; 0: no limit */
 } waldo_tool_options;
 
 /** A tool made in place, for WALDO_TOOLS(). */
 #define WALDO_TOOL(...)                                                                            \
-    waldo_tool_new(                                                                                \
-        &(waldo_tool_options) { .size = sizeof(waldo_tool_options), __VA_ARGS__ })
+    waldo_tool_new(&(waldo_tool_options) { .size = sizeof(waldo_tool_options), __VA_ARGS__ })
 
 /** A list of tools for an agent's options, which takes one reference of each. */
 #define WALDO_TOOLS(...) ((waldo_tool *const[]) { __VA_ARGS__, NULL })
@@ -87,13 +87,15 @@ typedef struct waldo_tool_options {
  * Make a tool. What is wrong with the options is remembered and reported by the agent.
  *
  * @param options  copied
- * @return one reference, release with waldo_tool_unref(); never NULL: out of memory is remembered too
+ * @return one reference, release with waldo_tool_unref(); never NULL: out of memory is remembered
+ *         too
  * Thread: any. Since: 0.1.
  */
 WALDO_API waldo_tool *waldo_tool_new(const waldo_tool_options *options);
 
 /**
- * Make the web_fetch tool: GET of an https page by the host, for agents whose sandbox has no network.
+ * Make the web_fetch tool: GET of an https page by the host, for agents whose sandbox has no
+ * network.
  *
  * @param hosts  comma-separated names, exact or "*.example.com" (strict subdomains); copied.
  *               Addresses that resolve to loopback, private or link-local ranges are refused
@@ -271,8 +273,8 @@ WALDO_API void waldo_tool_call_on_cancel(waldo_tool_call *call, void (*fn)(void 
                                          void *userdata);
 
 /** What waldo_tool_call_fetch() got. */
-typedef void (*waldo_fetch_fn)(void *userdata, waldo_status status, int http_status,
-                               waldo_str body, const waldo_error *error);
+typedef void (*waldo_fetch_fn)(void *userdata, waldo_status status, int http_status, waldo_str body,
+                               const waldo_error *error);
 
 /**
  * GET a URL with the runtime's own transfers, without blocking; ended with the call when that is
@@ -289,8 +291,7 @@ typedef void (*waldo_fetch_fn)(void *userdata, waldo_status status, int http_sta
  * Thread: driving. Since: 0.1.
  */
 WALDO_API waldo_status waldo_tool_call_fetch(waldo_tool_call *call, const char *url,
-                                             size_t max_bytes, waldo_fetch_fn done,
-                                             void *userdata);
+                                             size_t max_bytes, waldo_fetch_fn done, void *userdata);
 
 /**
  * @param call  gets one more reference; NULL is accepted
@@ -300,8 +301,8 @@ WALDO_API waldo_status waldo_tool_call_fetch(waldo_tool_call *call, const char *
 WALDO_API waldo_tool_call *waldo_tool_call_ref(waldo_tool_call *call);
 
 /**
- * @param call  loses one reference; NULL is a no-op. A call whose last reference goes without an end
- *              is answered to the model as failed
+ * @param call  loses one reference; NULL is a no-op. A call whose last reference goes without an
+ *              end is answered to the model as failed
  * Thread: any. Since: 0.1.
  */
 WALDO_API void waldo_tool_call_unref(waldo_tool_call *call);

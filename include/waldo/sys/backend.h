@@ -3,8 +3,8 @@
  * For authors of backends. Stable within a minor version only.
  *
  * A backend supplies transport: it opens and ends machines, and gives either a byte stream to the
- * hand inside or a plain "run this argv". What jobs, files, timeouts, caps and trees mean is decided
- * once, in the sandbox layer. A backend knows nothing of agents.
+ * hand inside or a plain "run this argv". What jobs, files, timeouts, caps and trees mean is
+ * decided once, in the sandbox layer. A backend knows nothing of agents.
  */
 #ifndef WALDO_SYS_BACKEND_H
 #define WALDO_SYS_BACKEND_H
@@ -28,15 +28,15 @@ enum {
     WALDO_BACKEND_SIGNAL = 1u << 5,    /* commands can be signalled */
     WALDO_BACKEND_TREE_KILL = 1u << 6, /* timeouts and cancels end whole trees */
     WALDO_BACKEND_PTY = 1u << 7,
-    WALDO_BACKEND_ATTACH = 1u << 8,    /* a new host process finds running commands again */
+    WALDO_BACKEND_ATTACH = 1u << 8, /* a new host process finds running commands again */
     WALDO_BACKEND_PAUSE = 1u << 9,
     WALDO_BACKEND_SNAPSHOT = 1u << 10,
     WALDO_BACKEND_PORTS = 1u << 11,
     WALDO_BACKEND_NET_ALL = 1u << 12,
     WALDO_BACKEND_NET_HOSTS = 1u << 13,
     WALDO_BACKEND_NET_PACKAGES = 1u << 14,
-    WALDO_BACKEND_LIMITS = 1u << 15,   /* memory and process limits hold for the machine */
-    WALDO_BACKEND_SEPARATE = 1u << 16  /* standard output and error are told apart */
+    WALDO_BACKEND_LIMITS = 1u << 15,  /* memory and process limits hold for the machine */
+    WALDO_BACKEND_SEPARATE = 1u << 16 /* standard output and error are told apart */
 };
 
 /** A KEY=VALUE of the sandbox string that the sandbox layer has no use for itself. */
@@ -52,18 +52,18 @@ typedef struct waldo_backend_spec {
     waldo_str target;                    /* between the colon and the first comma */
     const waldo_backend_option *options; /* the backend's own */
     size_t option_count;
-    const char *workspace;               /* host directory, for modes ro and rw; else NULL */
-    const char *scratch;                 /* host directory of this sandbox alone, mode 0700 */
+    const char *workspace; /* host directory, for modes ro and rw; else NULL */
+    const char *scratch;   /* host directory of this sandbox alone, mode 0700 */
     const char *const *env;
     const char *const *hosts;
     waldo_net net;
     int32_t reserved;
-    uint64_t memory_bytes;               /* 0: the backend's default */
+    uint64_t memory_bytes; /* 0: the backend's default */
     double cpus;
     uint32_t max_processes;
     uint32_t reserved2;
-    const char *owner;                   /* label: this host process */
-    const char *id;                      /* label: this sandbox */
+    const char *owner; /* label: this host process */
+    const char *id;    /* label: this sandbox */
 } waldo_backend_spec;
 
 /** Services of the runtime for a backend; in-tree backends use the internal headers with them. */
@@ -73,7 +73,8 @@ typedef struct waldo_backend_env {
     struct waldo__loop *loop;
     struct waldo__http *http;
     struct waldo__secrets *secrets;
-    void (*log)(struct waldo__loop *loop, waldo_log_level level, const char *area, const char *line);
+    void (*log)(struct waldo__loop *loop, waldo_log_level level, const char *area,
+                const char *line);
 } waldo_backend_env;
 
 /** One machine of a backend; the backend's own. */
@@ -116,9 +117,9 @@ typedef struct waldo_channel_ops {
     void (*listen)(waldo_channel *channel, const waldo_channel_events *events); /* copied */
     /** Queue bytes, copied. WALDO_ECLOSED after on_closed or close. */
     waldo_status (*send)(waldo_channel *channel, waldo_str bytes);
-    size_t (*queued)(const waldo_channel *channel); /* bytes not yet on their way */
+    size_t (*queued)(const waldo_channel *channel);    /* bytes not yet on their way */
     void (*pause)(waldo_channel *channel, int paused); /* stop or go on reading */
-    void (*close)(waldo_channel *channel); /* frees; no event comes after */
+    void (*close)(waldo_channel *channel);             /* frees; no event comes after */
 } waldo_channel_ops;
 
 /** First member of every channel. */
@@ -132,12 +133,12 @@ typedef void (*waldo_backend_channel_fn)(void *userdata, waldo_status status,
 /** A plain command, for backends without a channel. Borrowed for the call. */
 typedef struct waldo_backend_exec {
     uint32_t size;
-    uint32_t flags;          /* WALDO_EXEC_MERGE */
+    uint32_t flags; /* WALDO_EXEC_MERGE */
     const char *const *argv;
     const char *const *env;
     const char *cwd;
     waldo_str input;
-    int64_t timeout_ms;      /* WALDO_FOREVER: none */
+    int64_t timeout_ms; /* WALDO_FOREVER: none */
     int64_t grace_ms;
     waldo_output_fn on_output; /* every byte, in the order it was read */
 } waldo_backend_exec;
@@ -149,10 +150,10 @@ typedef void (*waldo_backend_exec_fn)(void *userdata, waldo_status status, waldo
 /** What a path is. */
 typedef struct waldo_file_info {
     uint32_t size;
-    uint32_t mode;        /* type and permission bits as on Linux */
+    uint32_t mode; /* type and permission bits as on Linux */
     uint64_t bytes;
     int64_t mtime_ns;
-    waldo_str name;       /* of a list entry */
+    waldo_str name; /* of a list entry */
     waldo_str link_target;
 } waldo_file_info;
 
@@ -168,10 +169,10 @@ typedef void (*waldo_backend_id_fn)(void *userdata, const char *id, const char *
  * exactly once and obeys deadline and cancel.
  */
 typedef struct waldo_backend_ops {
-    uint32_t version; /* WALDO_BACKEND_VERSION */
-    uint32_t size;    /* sizeof(waldo_backend_ops) */
-    const char *name;  /* before the colon of a sandbox string; static */
-    const char *about; /* one line; static */
+    uint32_t version;                /* WALDO_BACKEND_VERSION */
+    uint32_t size;                   /* sizeof(waldo_backend_ops) */
+    const char *name;                /* before the colon of a sandbox string; static */
+    const char *about;               /* one line; static */
     const char *const *option_names; /* own KEYs of sandbox strings, NULL-terminated; static */
     waldo_isolation isolation;
     uint32_t caps; /* WALDO_BACKEND_* */

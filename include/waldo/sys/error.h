@@ -40,7 +40,8 @@ WALDO_API void waldo_error_add_http(waldo_error *error, int http_status, const c
 
 /**
  * @param error  borrowed for the call; NULL is accepted
- * @return a copy, free with waldo_error_free(); NULL for NULL; the built-in error when out of memory
+ * @return a copy, free with waldo_error_free(); NULL for NULL; the built-in error when out of
+ *         memory
  * Thread: any. Since: 0.1.
  */
 WALDO_API waldo_error *waldo_error_copy(const waldo_error *error);

@@ -63,7 +63,7 @@ typedef struct waldo_model_epoch {
     waldo_str instructions;
     const waldo_tool_decl *tools;
     size_t tool_count;
-    const double *temperature;          /* NULL: the model's */
+    const double *temperature; /* NULL: the model's */
 } waldo_model_epoch;
 
 /** The part of a request that may differ from turn to turn; it stands behind the messages. */
@@ -76,11 +76,11 @@ typedef struct waldo_model_turn {
 /** One request, ready to send; everything is borrowed from the encoder until its next call. */
 typedef struct waldo_model_request {
     uint32_t size;
-    int32_t streamed;   /* 1: the answer is read while it comes */
-    waldo_str path;     /* below the base URL, such as "/chat/completions" */
-    waldo_str headers;  /* "Name: value\n" lines beside authorisation */
+    int32_t streamed;  /* 1: the answer is read while it comes */
+    waldo_str path;    /* below the base URL, such as "/chat/completions" */
+    waldo_str headers; /* "Name: value\n" lines beside authorisation */
     waldo_str body;
-    size_t frozen_len;  /* body bytes that every later request of this epoch begins with */
+    size_t frozen_len; /* body bytes that every later request of this epoch begins with */
 } waldo_model_request;
 
 /** Builds the requests of one epoch; the adapter's own. Append-only by construction. */
@@ -105,7 +105,7 @@ typedef int32_t waldo_finish;
 enum {
     WALDO_FINISH_ANSWER = 1,
     WALDO_FINISH_CALLS,
-    WALDO_FINISH_LENGTH,  /* cut at the output limit: an unfinished call was dropped or marked */
+    WALDO_FINISH_LENGTH, /* cut at the output limit: an unfinished call was dropped or marked */
     WALDO_FINISH_FILTER,
     WALDO_FINISH_REFUSAL
 };
@@ -124,15 +124,15 @@ typedef struct waldo_response {
 typedef struct waldo_reader waldo_reader;
 
 /**
- * What an adapter implements. Append-only, as every vtable. All ops are pure and synchronous and may
- * be called from any thread as long as each reader stays on one.
+ * What an adapter implements. Append-only, as every vtable. All ops are pure and synchronous and
+ * may be called from any thread as long as each reader stays on one.
  */
 typedef struct waldo_model_ops {
-    uint32_t version; /* WALDO_MODEL_VERSION */
-    uint32_t size;    /* sizeof(waldo_model_ops) */
-    const char *name;     /* "chat": the kind before the colon of a model string; static */
-    const char *about;    /* one line; static */
-    const char *key_name; /* key asked for when the model names none; NULL: none needed */
+    uint32_t version;        /* WALDO_MODEL_VERSION */
+    uint32_t size;           /* sizeof(waldo_model_ops) */
+    const char *name;        /* "chat": the kind before the colon of a model string; static */
+    const char *about;       /* one line; static */
+    const char *key_name;    /* key asked for when the model names none; NULL: none needed */
     const char *auth_header; /* header that carries the key, such as "Authorization" */
     const char *auth_prefix; /* in front of the key in it, such as "Bearer " */
 

@@ -38,13 +38,13 @@ typedef struct waldo_store_ops {
      *   stream        name; borrowed for the call
      *   expected_seq  number of records the stream holds now, else WALDO_ECONFLICT
      *   records       copied
-     *   done          called exactly once: WALDO_OK when they will survive a crash; WALDO_ECONFLICT;
-     *                 WALDO_ESTORE
+     *   done          called exactly once: WALDO_OK when they will survive a crash;
+     *                 WALDO_ECONFLICT; WALDO_ESTORE
      */
     void (*append)(void *self, const char *stream, uint64_t expected_seq, const waldo_str *records,
                    size_t count, waldo_store_done_fn done, void *userdata);
 
-    /** Mandatory. Give the records from a sequence number on; WALDO_ENOTFOUND for no such stream. */
+    /** Mandatory. Give the records from a sequence number on; WALDO_ENOTFOUND: no such stream. */
     waldo_status (*load)(void *self, const char *stream, uint64_t from_seq,
                          waldo_store_record_fn each, void *userdata);
 
@@ -70,8 +70,8 @@ typedef struct waldo_store_ops {
  *
  * @param ops   borrowed, must outlive the store; mandatory members set
  * @param self  given to every op; freed by ops->destroy
- * @return one reference, release with waldo_store_unref(); NULL when out of memory or ops is bad, and
- *         then self is still the caller's
+ * @return one reference, release with waldo_store_unref(); NULL when out of memory or ops is bad,
+ *         and then self is still the caller's
  * Thread: any. Since: 0.1.
  */
 WALDO_API waldo_store *waldo_store_from_ops(const waldo_store_ops *ops, void *self);
