@@ -1,0 +1,7 @@
+"""Makes tests/support importable and its fixtures known to every Python test."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
+
+from standin import chat  # noqa: E402, F401  (a fixture)
