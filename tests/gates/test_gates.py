@@ -11,7 +11,7 @@ GATES = Path(__file__).parent
 ROOT = GATES.parents[1]
 BUILD = ROOT / 'build-gates'
 
-TEXT_GATES = ['layers', 'banned', 'sizes', 'format', 'text', 'links', 'readme', 'headers']
+TEXT_GATES = ['layers', 'banned', 'sizes', 'format', 'text', 'links', 'readme', 'headers', 'suites']
 
 
 def run_gate(name, *arguments):
@@ -192,6 +192,20 @@ def test_text_finds(tree, line, message):
           else f'src/base/planted.c:3: {message}', 'text', '--root', tree)
 
 
+@pytest.mark.parametrize('path, text, message', [
+    ('tests/base/meson.build', "test('t', exe, suite: 'bass')\n",
+     "tests/base/meson.build:1: suite 'bass' is not one of tests/run.sh"),
+    ('tests/base/meson.build', "\ntest('t', exe,\n    suite: ['base', 'thread'])\n",
+     "tests/base/meson.build:3: suite 'thread' is not one of tests/run.sh"),
+    ('tests/base/meson.build', "test('t', exe)\n",
+     'tests/base/meson.build:1: a test without a suite never runs'),
+    ('tests/other/test_planted.py', '', 'tests/other/test_planted.py:1: no suite runs this file'),
+])
+def test_suites_finds_a_test_that_never_runs(tree, path, text, message):
+    plant(tree / path, text)
+    finds(message, 'suites', '--root', tree)
+
+
 # --- pages ---------------------------------------------------------------------------------------
 
 
@@ -291,6 +305,7 @@ def test_symbols_update_writes_the_list(tree, built):
 SMALL_PROJECT = '''project('small', 'c', default_options: ['warning_level=2', 'werror=true'])
 executable('small', 'src/small.c')
 '''
+SMALL_OPTIONS = "option('tests', type: 'boolean', value: true)\n"
 
 
 @pytest.fixture
@@ -298,6 +313,7 @@ def small(tmp_path):
     """A small project with the tree's clang-tidy options."""
     folder = tmp_path / 'small'
     plant(folder / 'meson.build', SMALL_PROJECT)
+    plant(folder / 'meson_options.txt', SMALL_OPTIONS)
     shutil.copy(ROOT / '.clang-tidy', folder / '.clang-tidy')
     return folder
 
