@@ -36,6 +36,7 @@ def hold(connection, released):
 def cut(connection, reply):
     if reply.get("reset"):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()  # at once: the server would first say goodbye with a FIN
     raise Gone
 
 

@@ -11,7 +11,8 @@ MEMBERS = {
     "system": {"role", "content", "name"},
     "developer": {"role", "content", "name"},
     "user": {"role", "content", "name"},
-    "assistant": {"role", "content", "name", "tool_calls", "refusal", "audio", "annotations", "function_call"},
+    "assistant": {"role", "content", "name", "tool_calls", "refusal", "audio", "annotations", "function_call",
+                  "parsed"},  # the vendor's own client sends this one back
     "tool": {"role", "content", "tool_call_id"},
 }
 ROLES = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'"
