@@ -1,0 +1,55 @@
+"""The bench programs build, run and move the same bytes; nothing here judges a time."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+BUILD = Path(os.environ.get("WALDO_BUILD", HERE.parent.parent / "build"))
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    """One run of everything at its smallest: the figures, and the page it printed."""
+    figures = tmp_path_factory.mktemp("bench") / "figures.json"
+    done = subprocess.run(
+        [sys.executable, str(HERE / "run.py"), "--smoke", "--build", str(BUILD),
+         "--json", str(figures)],
+        capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(figures.read_text())[0], done.stdout
+
+
+def test_every_program_moves_the_same_bytes(bench):
+    figures, _ = bench
+    cold = {name.split("/")[1]: row for name, row in figures.items() if name.startswith("cold/")}
+    floor = cold["libcurl"]["wire"]
+    assert floor["requests"] == 4
+    assert {"libcurl"} < set(cold), "no program to compare with"
+    for name, row in cold.items():
+        assert row["wire"]["requests"] == 4, name
+        assert row["wire"]["bytes_out"] == pytest.approx(floor["bytes_out"], rel=0.02), name
+        assert row["wire"]["bytes_in"] == pytest.approx(floor["bytes_in"], rel=0.6), name
+
+
+def test_the_page_has_every_row_and_names_the_machine(bench):
+    figures, page = bench
+    assert page.startswith("Machine: ")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    assert len(rows) > 20
+    assert len({row.count(" | ") for row in rows}) == 1, "a row has lost a column"
+    assert "against" in rows[0] and "budget" in rows[0]
+    assert figures["history/libcurl"]["history"]["10"] > 0
+
+
+def test_both_languages_say_the_same_words():
+    header = dict(re.findall(r'#define BENCH_(\w+) +"(.*)"\n', (HERE / "workload.h").read_text()))
+    script = dict(re.findall(r'export const (\w+) = "(.*)";\n',
+                             (HERE / "peers" / "workload.mjs").read_text()))
+    assert len(script) >= 7
+    assert script == {name: header[name] for name in script}
