@@ -52,7 +52,7 @@ def build(folder):
 
 
 def cpus():
-    """The processor of the stand-in, and those of the clients, so that neither disturbs the other."""
+    """The processor of the stand-in and those of the clients: neither disturbs the other."""
     usable = sorted(os.sched_getaffinity(0))
     return ({usable[-1]}, set(usable[:-1])) if len(usable) > 1 else (set(usable), set(usable))
 
