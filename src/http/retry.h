@@ -1,0 +1,28 @@
+/* When to try again: full jitter, provider's wishes honoured up to a cap. Pure. */
+#ifndef WALDO_HTTP_RETRY_H
+#define WALDO_HTTP_RETRY_H
+
+#include "base/str.h"
+#include <waldo/error.h>
+
+typedef struct waldo__retry {
+    uint32_t max_retries; /* further tries */
+    int64_t first_ms;     /* 0: 500 */
+    int64_t max_ms;       /* 0: 8000 */
+    int64_t max_wait_ms;  /* cap on what a provider may ask for; 0: 60 000 */
+} waldo__retry;
+
+/*
+ * Delay before try number attempt + 1 (attempt: tries made so far, from 1), or -1: give up. random is
+ * 0 to UINT32_MAX. Uses the error's status and retry-after.
+ */
+int64_t waldo__retry_delay_ms(const waldo__retry *policy, uint32_t attempt, const waldo_error *error,
+                              uint32_t random);
+
+/* From response headers ("Name: value\n" lines): retry-after-ms, else retry-after; -1: not said. */
+int64_t waldo__retry_after_ms(waldo_str headers, int64_t wall_ms);
+
+/* x-should-retry: 1, 0, or -1 when not said. */
+int waldo__should_retry(waldo_str headers);
+
+#endif

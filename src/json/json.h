@@ -1,0 +1,102 @@
+/*
+ * JSON: a guarded parse (the only code that touches cJSON) and an append-only writer. A document is
+ * checked before cJSON sees it: size, depth, UTF-8, NUL escapes, duplicate keys, trailing text.
+ */
+#ifndef WALDO_JSON_JSON_H
+#define WALDO_JSON_JSON_H
+
+#include "base/buf.h"
+#include <waldo/sys/error.h>
+
+/* ---- reading ---- */
+
+typedef struct waldo__json waldo__json;           /* a parsed document */
+typedef struct waldo__json_value waldo__json_value; /* borrowed from its document */
+
+typedef struct waldo__json_limits {
+    size_t max_bytes; /* 0: 64 MiB */
+    size_t max_depth; /* 0: 128 */
+    int allow_duplicates; /* 1: the first of two equal keys counts, as servers' output may hold */
+    int repair_surrogates; /* 1: a lone surrogate escape becomes U+FFFD instead of an error */
+} waldo__json_limits;
+
+/*
+ * Parse exactly one value with nothing but white space around it. limits may be NULL.
+ * WALDO_EJSON, WALDO_EUTF8, WALDO_ETOOBIG, WALDO_ENOMEM; the message names the offset.
+ */
+waldo_status waldo__json_parse(waldo_str text, const waldo__json_limits *limits,
+                               waldo__json **ret_doc, waldo_error **ret_err);
+void waldo__json_free(waldo__json *doc);
+const waldo__json_value *waldo__json_root(const waldo__json *doc);
+
+typedef enum waldo__json_type {
+    WALDO__JSON_NONE, /* no such value */
+    WALDO__JSON_NULL,
+    WALDO__JSON_BOOL,
+    WALDO__JSON_NUMBER,
+    WALDO__JSON_STRING,
+    WALDO__JSON_ARRAY,
+    WALDO__JSON_OBJECT
+} waldo__json_type;
+
+/* All getters accept NULL and answer "none". */
+waldo__json_type waldo__json_type_of(const waldo__json_value *value);
+const waldo__json_value *waldo__json_get(const waldo__json_value *object, const char *key);
+const waldo__json_value *waldo__json_path(const waldo__json_value *value, const char *dotted); /* "a.b" */
+const waldo__json_value *waldo__json_first(const waldo__json_value *container); /* iterate, O(1) a step */
+const waldo__json_value *waldo__json_next(const waldo__json_value *element);
+const char *waldo__json_key(const waldo__json_value *member); /* NULL outside of objects */
+size_t waldo__json_count(const waldo__json_value *container);
+
+/* Typed values; 0 when the type is another or out of range, and then *ret stays. */
+int waldo__json_str(const waldo__json_value *value, waldo_str *ret);
+int waldo__json_int(const waldo__json_value *value, int64_t *ret); /* whole and within +-2^53 */
+int waldo__json_num(const waldo__json_value *value, double *ret);
+int waldo__json_bool(const waldo__json_value *value, int *ret);
+
+/* The same for a member, with a fallback. */
+waldo_str waldo__json_get_str(const waldo__json_value *object, const char *key); /* "" when not there */
+int64_t waldo__json_get_int(const waldo__json_value *object, const char *key, int64_t fallback);
+int waldo__json_get_bool(const waldo__json_value *object, const char *key, int fallback);
+
+/* Append a value as compact JSON text. */
+waldo_status waldo__json_print(const waldo__json_value *value, waldo__buf *out);
+
+/* How far text is one complete JSON value: for assembling streamed tool arguments. */
+typedef struct waldo__json_scan {
+    unsigned char stack[64]; /* one bit per level would do; levels beyond count as incomplete */
+    size_t depth;
+    unsigned char state;
+    int complete; /* 1: a whole top-level value was seen */
+    size_t end;   /* bytes fed when it became complete */
+    size_t fed;
+} waldo__json_scan;
+
+void waldo__json_scan_feed(waldo__json_scan *scan, waldo_str bytes);
+
+/* ---- writing: append-only, no tree ---- */
+
+typedef struct waldo__json_writer {
+    waldo__buf *out;
+    uint64_t first; /* bit n: nothing was written yet at depth n */
+    unsigned depth; /* at most 63 */
+} waldo__json_writer;
+
+void waldo__json_writer_init(waldo__json_writer *writer, waldo__buf *out);
+
+/* Every call appends; failures stick in out->status. key is NULL inside arrays and at the top. */
+void waldo__jw_object(waldo__json_writer *writer, const char *key);
+void waldo__jw_array(waldo__json_writer *writer, const char *key);
+void waldo__jw_end(waldo__json_writer *writer, char closing); /* '}' or ']' */
+void waldo__jw_str(waldo__json_writer *writer, const char *key, waldo_str text); /* escapes; invalid UTF-8 becomes U+FFFD */
+void waldo__jw_int(waldo__json_writer *writer, const char *key, int64_t value); /* exact */
+void waldo__jw_num(waldo__json_writer *writer, const char *key, double value);  /* null unless finite */
+void waldo__jw_bool(waldo__json_writer *writer, const char *key, int value);
+void waldo__jw_null(waldo__json_writer *writer, const char *key);
+void waldo__jw_raw(waldo__json_writer *writer, const char *key, waldo_str json); /* spliced as it is */
+void waldo__jw_base64(waldo__json_writer *writer, const char *key, waldo_str prefix, waldo_str bytes);
+
+/* Append text as the inside of a JSON string, without quotes. */
+waldo_status waldo__json_escape(waldo_str text, waldo__buf *out);
+
+#endif
