@@ -7,6 +7,8 @@ from fnmatch import fnmatch
 import gate
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)
+SHORT_NAMES = {'public': 'include/waldo', 'sys': 'include/waldo/sys',
+               'error': 'include/waldo/sys/error.h'}
 FOREIGN = 'foreign'  # the target of an include that is not a file of this tree
 
 
@@ -58,7 +60,7 @@ def permitted(row, target):
     if own and covers(own, target):
         return True
     for word in words:
-        folder = {'public': 'include/waldo', 'sys': 'include/waldo/sys'}.get(word)
+        folder = SHORT_NAMES.get(word)
         folder = folder or (word if '/' in word else 'src/' + word)
         if word == 'public' and target.startswith('include/waldo/sys/'):
             continue
