@@ -7,6 +7,15 @@
 /* 1 when text is valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
 int waldo__utf8_valid(waldo_str text);
 
+/* Length of the longest valid prefix: the offset of the first invalid byte, or text.len. */
+size_t waldo__utf8_run(waldo_str text);
+
+/*
+ * The sequence at the front of bytes that are not empty: its length when it is one character, minus
+ * the length of the maximal invalid part when it is not, 0 when more bytes are needed to tell.
+ */
+int waldo__utf8_step(const char *ptr, size_t len);
+
 /* Length of the longest prefix of at most max bytes that does not cut a character. */
 size_t waldo__utf8_cut(waldo_str text, size_t max);
 
@@ -23,7 +32,9 @@ typedef struct waldo__utf8 {
 } waldo__utf8;
 
 waldo_status waldo__utf8_feed(waldo__utf8 *decoder, waldo_str bytes, waldo__buf *out);
-waldo_status waldo__utf8_finish(waldo__utf8 *decoder, waldo__buf *out); /* an unfinished tail: one U+FFFD */
+
+/* The end of the stream: an unfinished character becomes one U+FFFD. */
+waldo_status waldo__utf8_finish(waldo__utf8 *decoder, waldo__buf *out);
 
 /* Both steps at once. */
 waldo_status waldo__utf8_clean(waldo_str bytes, waldo__buf *out);
