@@ -18,7 +18,9 @@ typedef struct waldo__sse {
 
 void waldo__sse_init(waldo__sse *sse, size_t max_event); /* max of one event's data */
 void waldo__sse_free(waldo__sse *sse);
+/* After a failure only waldo__sse_free() may follow. */
 waldo_status waldo__sse_feed(waldo__sse *sse, waldo_str bytes, waldo__sse_fn fn, void *userdata);
-waldo_status waldo__sse_finish(waldo__sse *sse, waldo__sse_fn fn, void *userdata); /* a pending event */
+waldo_status waldo__sse_finish(waldo__sse *sse, waldo__sse_fn fn,
+                               void *userdata); /* a pending event */
 
 #endif

@@ -1,0 +1,146 @@
+#include "codec/sse.h"
+
+enum {
+    STATE_FIRST_LINE = 1, /* a byte order mark may stand before it */
+    STATE_SKIP_LF = 2     /* the last byte was a CR that ended a line */
+};
+
+enum { NAME_MAX_LEN = 1024, FIELD_MAX = 64 };
+
+void waldo__sse_init(waldo__sse *sse, size_t max_event)
+{
+    *sse = (waldo__sse) { .state = STATE_FIRST_LINE };
+    waldo__buf_init(&sse->line, max_event + FIELD_MAX);
+    waldo__buf_init(&sse->name, NAME_MAX_LEN);
+    waldo__buf_init(&sse->data, max_event);
+}
+
+void waldo__sse_free(waldo__sse *sse)
+{
+    waldo__buf_free(&sse->line);
+    waldo__buf_free(&sse->name);
+    waldo__buf_free(&sse->data);
+    sse->has_data = 0;
+}
+
+/* An event exists when it has a name or data lines, even empty ones. */
+static waldo_status dispatch(waldo__sse *sse, waldo__sse_fn fn, void *userdata)
+{
+    waldo_status status;
+
+    if (!sse->has_data && sse->name.len == 0) {
+        return WALDO_OK;
+    }
+    sse->events++;
+    status = fn(userdata, waldo__buf_str(&sse->name), waldo__buf_str(&sse->data));
+    waldo__buf_clear(&sse->name);
+    waldo__buf_clear(&sse->data);
+    sse->has_data = 0;
+    return status;
+}
+
+/* Several data lines of one event are joined by newlines. */
+static waldo_status add_data(waldo__sse *sse, waldo_str value)
+{
+    if (sse->has_data) {
+        waldo__buf_putc(&sse->data, '\n');
+    }
+    sse->has_data = 1;
+    return waldo__buf_add_str(&sse->data, value);
+}
+
+/* One line without its end: a field, a comment, or the empty line that ends an event. */
+static waldo_status take_line(waldo__sse *sse, waldo_str line, waldo__sse_fn fn, void *userdata)
+{
+    size_t colon;
+    waldo_str field, value;
+
+    if ((sse->state & STATE_FIRST_LINE) != 0) {
+        sse->state &= (unsigned char)~STATE_FIRST_LINE;
+        if (waldo__str_starts(line, "\xEF\xBB\xBF")) {
+            line = waldo__strn(line.ptr + 3, line.len - 3);
+        }
+    }
+    if (line.len == 0) {
+        return dispatch(sse, fn, userdata);
+    }
+    colon = waldo__str_find(line, ':');
+    field = waldo__strn(line.ptr, colon);
+    value = waldo__strn(line.ptr + line.len, 0);
+    if (colon < line.len) {
+        value = waldo__strn(line.ptr + colon + 1, line.len - colon - 1);
+    }
+    if (value.len > 0 && value.ptr[0] == ' ') {
+        value = waldo__strn(value.ptr + 1, value.len - 1);
+    }
+    if (waldo__str_is(field, "data")) {
+        return add_data(sse, value);
+    }
+    if (waldo__str_is(field, "event")) {
+        waldo__buf_clear(&sse->name);
+        return waldo__buf_add_str(&sse->name, value);
+    }
+    return WALDO_OK;
+}
+
+/* Bytes before the next CR or LF. */
+static size_t line_length(waldo_str bytes)
+{
+    size_t lf = waldo__str_find(bytes, '\n');
+
+    return waldo__str_find(waldo__strn(bytes.ptr, lf), '\r');
+}
+
+/* A line whose end was found: from the input itself unless its beginning was kept. */
+static waldo_status end_line(waldo__sse *sse, waldo_str part, waldo__sse_fn fn, void *userdata)
+{
+    waldo_status status;
+
+    if (sse->line.len == 0) {
+        return part.len > sse->line.max ? WALDO_ETOOBIG : take_line(sse, part, fn, userdata);
+    }
+    status = waldo__buf_add_str(&sse->line, part);
+    if (status == WALDO_OK) {
+        status = take_line(sse, waldo__buf_str(&sse->line), fn, userdata);
+        waldo__buf_clear(&sse->line);
+    }
+    return status;
+}
+
+waldo_status waldo__sse_feed(waldo__sse *sse, waldo_str bytes, waldo__sse_fn fn, void *userdata)
+{
+    while (bytes.len > 0) {
+        waldo_status status;
+        waldo_str part;
+        int skip = (sse->state & STATE_SKIP_LF) != 0;
+
+        sse->state &= (unsigned char)~STATE_SKIP_LF;
+        if (skip && bytes.ptr[0] == '\n') {
+            bytes = waldo__strn(bytes.ptr + 1, bytes.len - 1);
+            continue;
+        }
+        part = waldo__strn(bytes.ptr, line_length(bytes));
+        if (part.len == bytes.len) {
+            return waldo__buf_add_str(&sse->line, part);
+        }
+        if (bytes.ptr[part.len] == '\r') {
+            sse->state |= STATE_SKIP_LF;
+        }
+        bytes = waldo__strn(bytes.ptr + part.len + 1, bytes.len - part.len - 1);
+        status = end_line(sse, part, fn, userdata);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return WALDO_OK;
+}
+
+waldo_status waldo__sse_finish(waldo__sse *sse, waldo__sse_fn fn, void *userdata)
+{
+    waldo_status status = WALDO_OK;
+
+    if (sse->line.len > 0) {
+        status = end_line(sse, waldo__strn("", 0), fn, userdata);
+    }
+    return status < 0 ? status : dispatch(sse, fn, userdata);
+}
