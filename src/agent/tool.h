@@ -26,8 +26,9 @@ typedef struct waldo__builtin {
 /* Table of src/tools; ends with options NULL. */
 extern const waldo__builtin waldo__builtins[];
 
-const waldo_tool_options *waldo__tool_options(const waldo_tool *tool); /* name, about, flags, call */
-waldo_str waldo__tool_schema(const waldo_tool *tool);                  /* JSON */
+const waldo_tool_options *waldo__tool_options(
+    const waldo_tool *tool);                          /* name, about, flags, call */
+waldo_str waldo__tool_schema(const waldo_tool *tool); /* JSON */
 
 /* How a call ended. */
 typedef enum waldo__call_end {
@@ -60,6 +61,9 @@ waldo_status waldo__tool_call_new(waldo_tool *tool, const char *id, const char *
 
 /* Run it. ended comes later, always. */
 void waldo__tool_call_start(waldo_tool_call *call);
+
+/* Give up the reference of the maker. */
+void waldo__tool_call_release(waldo_tool_call *call);
 
 /* Its result is not wanted any more: on_cancel is called, later ends are ignored, ended does not come. */
 void waldo__tool_call_cancel(waldo_tool_call *call);

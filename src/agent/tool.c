@@ -1,0 +1,255 @@
+#include "agent/tool.h"
+
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "json/schema.h"
+
+enum { NAME_MAX_LEN = 64, SCHEMA_MAX = 256 * 1024 };
+
+struct waldo_tool {
+    atomic_int refs;
+    waldo_tool_options options; /* strings owned, params not kept: they live on as the schema */
+    char *schema;
+    size_t schema_len;
+    waldo_error *error;
+};
+
+/* Answers every allocation failure, so that a list of tools never ends early. */
+static waldo_tool no_memory_tool = { .refs = 1, .options = { .name = "" }, .schema = (char *)"" };
+
+static int is_shared(const waldo_tool *tool)
+{
+    return tool == &no_memory_tool;
+}
+
+static int name_is_good(const char *name)
+{
+    size_t len = name != NULL ? strlen(name) : 0;
+
+    if (len == 0 || len > NAME_MAX_LEN) {
+        return 0;
+    }
+    return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == len;
+}
+
+static const char *const type_names[] = {
+    [WALDO_STRING] = "string",   [WALDO_INTEGER] = "integer",   [WALDO_NUMBER] = "number",
+    [WALDO_BOOLEAN] = "boolean", [WALDO_STRING_LIST] = "array", [WALDO_JSON] = NULL,
+};
+
+static int type_is_good(waldo_type type)
+{
+    return type >= WALDO_STRING && type <= WALDO_JSON;
+}
+
+static void write_type(waldo__json_writer *jw, const waldo_param *param)
+{
+    const char *name = type_names[param->type];
+
+    if (name == NULL) {
+        return;
+    }
+    if (param->optional) {
+        waldo__jw_array(jw, "type");
+        waldo__jw_str(jw, NULL, waldo__str(name));
+        waldo__jw_str(jw, NULL, WALDO__S("null"));
+        waldo__jw_end(jw, ']');
+    } else {
+        waldo__jw_str(jw, "type", waldo__str(name));
+    }
+    if (param->type == WALDO_STRING_LIST) {
+        waldo__jw_object(jw, "items");
+        waldo__jw_str(jw, "type", WALDO__S("string"));
+        waldo__jw_end(jw, '}');
+    }
+}
+
+static void write_property(waldo__json_writer *jw, const waldo_param *param)
+{
+    waldo__jw_object(jw, param->name);
+    write_type(jw, param);
+    if (param->about != NULL) {
+        waldo__jw_str(jw, "description", waldo__str(param->about));
+    }
+    if (param->one_of != NULL) {
+        waldo__jw_array(jw, "enum");
+        for (size_t i = 0; param->one_of[i] != NULL; i++) {
+            waldo__jw_str(jw, NULL, waldo__str(param->one_of[i]));
+        }
+        if (param->optional) {
+            waldo__jw_null(jw, NULL);
+        }
+        waldo__jw_end(jw, ']');
+    }
+    waldo__jw_end(jw, '}');
+}
+
+static waldo_status write_schema(const waldo_param *params, waldo__buf *out)
+{
+    waldo__json_writer jw;
+
+    waldo__json_writer_init(&jw, out);
+    waldo__jw_object(&jw, NULL);
+    waldo__jw_str(&jw, "type", WALDO__S("object"));
+    waldo__jw_object(&jw, "properties");
+    for (const waldo_param *param = params; param != NULL && param->name != NULL; param++) {
+        write_property(&jw, param);
+    }
+    waldo__jw_end(&jw, '}');
+    waldo__jw_array(&jw, "required");
+    for (const waldo_param *param = params; param != NULL && param->name != NULL; param++) {
+        if (!param->optional) {
+            waldo__jw_str(&jw, NULL, waldo__str(param->name));
+        }
+    }
+    waldo__jw_end(&jw, ']');
+    waldo__jw_bool(&jw, "additionalProperties", 0);
+    waldo__jw_end(&jw, '}');
+    return out->status;
+}
+
+static waldo_status check_params(const char *tool, const waldo_param *params, waldo_error **ret_err)
+{
+    for (const waldo_param *param = params; param != NULL && param->name != NULL; param++) {
+        if (!type_is_good(param->type)) {
+            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                                   "tool %s: parameter %s has no valid type: use WALDO_STRING, ...",
+                                   tool, param->name);
+        }
+        for (const waldo_param *other = params; other != param; other++) {
+            if (strcmp(other->name, param->name) == 0) {
+                return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                                       "tool %s: parameter %s is there twice", tool, param->name);
+            }
+        }
+    }
+    return WALDO_OK;
+}
+
+static waldo_status check_options(const waldo_tool_options *options, waldo_error **ret_err)
+{
+    if (!name_is_good(options->name)) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "tool name \"%s\" must be 1 to 64 of a-z A-Z 0-9 _ -",
+                               options->name != NULL ? options->name : "");
+    }
+    if (options->call == NULL) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "tool %s has no function: set .call", options->name);
+    }
+    if (options->params != NULL && options->schema_json != NULL) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "tool %s has both .params and .schema_json: set one", options->name);
+    }
+    return check_params(options->name, options->params, ret_err);
+}
+
+static waldo_status make_schema(waldo_tool *tool, const waldo_tool_options *options,
+                                waldo_error **ret_err)
+{
+    waldo__buf text = WALDO__BUF_INIT(SCHEMA_MAX);
+    waldo_status status;
+
+    if (options->schema_json != NULL) {
+        status = waldo__schema_valid(waldo__str(options->schema_json), ret_err);
+        if (status != WALDO_OK) {
+            if (ret_err != NULL) {
+                waldo__error_prefix(*ret_err, options->name);
+            }
+            return status;
+        }
+        waldo__buf_puts(&text, options->schema_json);
+    } else {
+        write_schema(options->params, &text);
+    }
+    status = text.status;
+    if (status == WALDO_OK) {
+        tool->schema = waldo__buf_take(&text, &tool->schema_len);
+        status = tool->schema != NULL ? WALDO_OK : WALDO_ENOMEM;
+    }
+    waldo__buf_free(&text);
+    return status == WALDO_OK ? status
+                              : waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                                                "tool %s: schema is too large", options->name);
+}
+
+/* Fill a zeroed tool; what goes wrong is remembered in it. */
+static void fill(waldo_tool *tool, const waldo_tool_options *from)
+{
+    waldo_tool_options *options = &tool->options;
+
+    if (waldo__options_copy(options, sizeof *options, from) != WALDO_OK) {
+        *options = (waldo_tool_options) { .size = sizeof *options };
+        waldo_error_set(&tool->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                        "tool options have no valid size: use WALDO_TOOL()");
+        return;
+    }
+    if (check_options(options, &tool->error) == WALDO_OK) {
+        make_schema(tool, options, &tool->error);
+    }
+    options->name = waldo__strdup(options->name != NULL ? options->name : "");
+    options->about = waldo__strdup(options->about != NULL ? options->about : "");
+    options->params = NULL;
+    options->schema_json = NULL;
+    if (options->name == NULL || options->about == NULL) {
+        waldo__error_nomem(&tool->error);
+    }
+}
+
+waldo_tool *waldo_tool_new(const waldo_tool_options *options)
+{
+    waldo_tool *tool = WALDO__NEW(waldo_tool);
+
+    if (tool == NULL) {
+        return &no_memory_tool;
+    }
+    atomic_init(&tool->refs, 1);
+    fill(tool, options);
+    return tool;
+}
+
+waldo_tool *waldo_tool_ref(waldo_tool *tool)
+{
+    if (tool != NULL && !is_shared(tool)) {
+        atomic_fetch_add(&tool->refs, 1);
+    }
+    return tool;
+}
+
+void waldo_tool_unref(waldo_tool *tool)
+{
+    if (tool == NULL || is_shared(tool) || atomic_fetch_sub(&tool->refs, 1) != 1) {
+        return;
+    }
+    if (tool->options.destroy != NULL) {
+        tool->options.destroy(tool->options.userdata);
+    }
+    waldo__free((char *)tool->options.name);
+    waldo__free((char *)tool->options.about);
+    waldo__free(tool->schema);
+    waldo_error_free(tool->error);
+    waldo__free(tool);
+}
+
+const waldo_error *waldo_tool_error(const waldo_tool *tool)
+{
+    waldo_error *error = NULL;
+
+    if (tool == NULL || is_shared(tool)) {
+        waldo__error_nomem(&error); /* static: nothing to free */
+        return error;
+    }
+    return tool->error;
+}
+
+const waldo_tool_options *waldo__tool_options(const waldo_tool *tool)
+{
+    return &tool->options;
+}
+
+waldo_str waldo__tool_schema(const waldo_tool *tool)
+{
+    return waldo__strn(tool->schema, tool->schema_len);
+}
