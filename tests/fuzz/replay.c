@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_FILE_BYTES = 1 << 20, MAX_MUTANT_BYTES = 1 << 14, DEFAULT_RUNS = 4000 };
+enum { MAX_FILE_BYTES = 1 << 20, MAX_MUTANT_BYTES = 1 << 14, DEFAULT_RUNS = 20000 };
 
 struct input {
     uint8_t *data;
