@@ -101,8 +101,7 @@ typedef struct waldo_agent_options {
     size_t max_output;             /* bytes of one tool result the model sees; 0: 40 000 */
 } waldo_agent_options;
 
-#define WALDO_AGENT(...)                                                                           \
-    ((waldo_agent_options) { .size = sizeof(waldo_agent_options), __VA_ARGS__ })
+#define WALDO_AGENT(...) ((waldo_agent_options){ .size = sizeof(waldo_agent_options), __VA_ARGS__ })
 
 /**
  * Make an agent.

@@ -33,8 +33,7 @@ typedef struct waldo_model_options {
     uint32_t no_retries;        /* 1: none, since 0 above means the default */
 } waldo_model_options;
 
-#define WALDO_MODEL(...)                                                                           \
-    ((waldo_model_options) { .size = sizeof(waldo_model_options), __VA_ARGS__ })
+#define WALDO_MODEL(...) ((waldo_model_options){ .size = sizeof(waldo_model_options), __VA_ARGS__ })
 
 /**
  * Make a model. It remembers what is wrong with it, for the agent and its runs to report.

@@ -48,7 +48,7 @@ typedef struct waldo_run_options {
     const char *id;             /* id in the store; NULL: a random one */
 } waldo_run_options;
 
-#define WALDO_RUN(...) ((waldo_run_options) { .size = sizeof(waldo_run_options), __VA_ARGS__ })
+#define WALDO_RUN(...) ((waldo_run_options){ .size = sizeof(waldo_run_options), __VA_ARGS__ })
 
 /**
  * Make a run and, if there is a prompt, begin. A bad agent, option or prompt gives a run at rest as

@@ -44,7 +44,7 @@ enum {
 };
 
 #define WALDO_RUNTIME(...)                                                                         \
-    ((waldo_runtime_options) { .size = sizeof(waldo_runtime_options), __VA_ARGS__ })
+    ((waldo_runtime_options){ .size = sizeof(waldo_runtime_options), __VA_ARGS__ })
 
 /**
  * Make a runtime. It remembers what is wrong with its options; runs made from it then start as

@@ -52,7 +52,7 @@ enum {
 };
 
 /** A NULL-terminated list of strings made in place. */
-#define WALDO_STRINGS(...) ((const char *const[]) { __VA_ARGS__, NULL })
+#define WALDO_STRINGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 /** Zero means "default" for every member. */
 typedef struct waldo_sandbox_spec_options {
@@ -74,7 +74,7 @@ typedef struct waldo_sandbox_spec_options {
 } waldo_sandbox_spec_options;
 
 #define WALDO_SANDBOX_SPEC(...)                                                                    \
-    ((waldo_sandbox_spec_options) { .size = sizeof(waldo_sandbox_spec_options), __VA_ARGS__ })
+    ((waldo_sandbox_spec_options){ .size = sizeof(waldo_sandbox_spec_options), __VA_ARGS__ })
 
 /**
  * Make a recipe. It remembers what is wrong with it; an unknown kind or option lists the known
@@ -246,7 +246,7 @@ enum {
     WALDO_EXEC_LOGIN = 1u << 3       /* login shell: -lc */
 };
 
-#define WALDO_EXEC(...) ((waldo_exec_options) { .size = sizeof(waldo_exec_options), __VA_ARGS__ })
+#define WALDO_EXEC(...) ((waldo_exec_options){ .size = sizeof(waldo_exec_options), __VA_ARGS__ })
 
 /** A running command. Valid until its completion was called. */
 typedef struct waldo_job waldo_job;

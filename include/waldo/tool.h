@@ -37,7 +37,7 @@ typedef struct waldo_param {
     const char *const *one_of; /* allowed strings, NULL-terminated; NULL: any */
 } waldo_param;
 
-#define WALDO_PARAMS(...) ((const waldo_param[]) { __VA_ARGS__, { .name = NULL } })
+#define WALDO_PARAMS(...) ((const waldo_param[]){ __VA_ARGS__, { .name = NULL } })
 
 /** What a tool promises; combined with |. */
 enum {
@@ -75,10 +75,10 @@ typedef struct waldo_tool_options {
 
 /** A tool made in place, for WALDO_TOOLS(). */
 #define WALDO_TOOL(...)                                                                            \
-    waldo_tool_new(&(waldo_tool_options) { .size = sizeof(waldo_tool_options), __VA_ARGS__ })
+    waldo_tool_new(&(waldo_tool_options){ .size = sizeof(waldo_tool_options), __VA_ARGS__ })
 
 /** A list of tools for an agent's options, which takes one reference of each. */
-#define WALDO_TOOLS(...) ((waldo_tool *const[]) { __VA_ARGS__, NULL })
+#define WALDO_TOOLS(...) ((waldo_tool *const[]){ __VA_ARGS__, NULL })
 
 /** The built-in web_fetch tool with its allow-list, such as "docs.python.org, *.wikipedia.org". */
 #define WALDO_WEB_FETCH(hosts) waldo_tool_web_fetch(hosts)

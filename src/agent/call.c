@@ -467,19 +467,19 @@ waldo_status waldo_tool_call_fetch(waldo_tool_call *call, const char *url, size_
     if (f == NULL) {
         return WALDO_ENOMEM;
     }
-    *f = (fetch) { .call = call, .done = done, .userdata = userdata };
+    *f = (fetch){ .call = call, .done = done, .userdata = userdata };
     waldo__buf_init(&f->body, max_bytes);
     status = waldo__http_start(call->sink.http,
-                               &(waldo__http_request) { .method = "GET",
-                                                        .url = url,
-                                                        .replay = WALDO__REPLAY_SAFE,
-                                                        .idle_timeout_ms = 60000,
-                                                        .max_body = max_bytes,
-                                                        .compressed = 1,
-                                                        .userdata = f,
-                                                        .on_head = fetch_head,
-                                                        .on_body = fetch_body,
-                                                        .on_done = fetch_done },
+                               &(waldo__http_request){ .method = "GET",
+                                                       .url = url,
+                                                       .replay = WALDO__REPLAY_SAFE,
+                                                       .idle_timeout_ms = 60000,
+                                                       .max_body = max_bytes,
+                                                       .compressed = 1,
+                                                       .userdata = f,
+                                                       .on_head = fetch_head,
+                                                       .on_body = fetch_body,
+                                                       .on_done = fetch_done },
                                &f->transfer, NULL);
     if (status != WALDO_OK) {
         waldo__free(f);

@@ -52,8 +52,8 @@ typedef struct waldo__call_sink {
 } waldo__call_sink;
 
 /*
- * Make a call: arguments are parsed and checked. WALDO_EJSON or WALDO_EINVAL with a sentence for the
- * model when they are not acceptable, and then there is no call.
+ * Make a call: arguments are parsed and checked. WALDO_EJSON or WALDO_EINVAL with a sentence for
+ * the model when they are not acceptable, and then there is no call.
  */
 waldo_status waldo__tool_call_new(waldo_tool *tool, const char *id, const char *key, waldo_str args,
                                   const waldo__call_sink *sink, waldo_tool_call **ret_call,
@@ -65,7 +65,10 @@ void waldo__tool_call_start(waldo_tool_call *call);
 /* Give up the reference of the maker. */
 void waldo__tool_call_release(waldo_tool_call *call);
 
-/* Its result is not wanted any more: on_cancel is called, later ends are ignored, ended does not come. */
+/*
+ * Its result is not wanted any more: on_cancel is called, later ends are ignored, ended does not
+ * come.
+ */
 void waldo__tool_call_cancel(waldo_tool_call *call);
 
 /* ---- for built-in tools ---- */

@@ -1,4 +1,6 @@
-/* The environment: the only file that reads it, and only variables the host allowed by its options. */
+/*
+ * The environment: the only file that reads it, and only variables the host allowed by its options.
+ */
 #ifndef WALDO_BASE_ENV_H
 #define WALDO_BASE_ENV_H
 

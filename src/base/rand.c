@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-/* getrandom() fails only where there is no entropy device at all: nothing safe is left to do then. */
+/*
+ * getrandom() fails only where there is no entropy device at all: nothing safe is left to do then.
+ */
 void waldo__random(void *bytes, size_t len)
 {
     char *at = bytes;

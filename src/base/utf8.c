@@ -103,7 +103,9 @@ int waldo__utf8_valid(waldo_str text)
     return valid_run(text, 0) == text.len;
 }
 
-/* The character that offset at lies inside of, but not at the start of: its start; else at itself. */
+/*
+ * The character that offset at lies inside of, but not at the start of: its start; else at itself.
+ */
 static size_t start_of(waldo_str text, size_t at, size_t *ret_end)
 {
     for (size_t back = 1; back < LONGEST && back <= at; back++) {

@@ -9,7 +9,7 @@ enum { NAME_MAX_LEN = 1024, FIELD_MAX = 64 };
 
 void waldo__sse_init(waldo__sse *sse, size_t max_event)
 {
-    *sse = (waldo__sse) { .state = STATE_FIRST_LINE };
+    *sse = (waldo__sse){ .state = STATE_FIRST_LINE };
     waldo__buf_init(&sse->line, max_event + FIELD_MAX);
     waldo__buf_init(&sse->name, NAME_MAX_LEN);
     waldo__buf_init(&sse->data, max_event);

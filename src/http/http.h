@@ -14,10 +14,10 @@ typedef struct waldo__http waldo__http;
 typedef struct waldo__transfer waldo__transfer;
 
 typedef struct waldo__http_options {
-    const char *proxy;   /* NULL or "env", "none", URL */
-    const char *ca_file; /* NULL: the system's */
-    int curl_ready;      /* the host has initialised libcurl */
-    int allow_plain;     /* http:// beyond loopback */
+    const char *proxy;             /* NULL or "env", "none", URL */
+    const char *ca_file;           /* NULL: the system's */
+    int curl_ready;                /* the host has initialised libcurl */
+    int allow_plain;               /* http:// beyond loopback */
     uint32_t max_host_connections; /* 0: no limit */
 } waldo__http_options;
 
@@ -40,15 +40,16 @@ typedef struct waldo__http_head {
 } waldo__http_head;
 
 typedef struct waldo__http_request {
-    const char *method;        /* "GET", "POST", ... */
+    const char *method; /* "GET", "POST", ... */
     const char *url;
-    waldo_str headers;         /* "Name: value\n" lines */
-    waldo_str body;            /* borrowed until done */
-    const char *auth_header;   /* header that gets auth_prefix + the key; NULL: none */
+    waldo_str headers;       /* "Name: value\n" lines */
+    waldo_str body;          /* borrowed until done */
+    const char *auth_header; /* header that gets auth_prefix + the key; NULL: none */
     const char *auth_prefix;
-    const char *auth_key;      /* name in the secrets */
-    const char *unix_socket;   /* NULL: TCP */
-    const char *resolve_to;    /* "ADDRESS": connect there whatever the name resolves to; NULL: as usual */
+    const char *auth_key;    /* name in the secrets */
+    const char *unix_socket; /* NULL: TCP */
+    /* "ADDRESS": connect there whatever the name resolves to; NULL: as usual */
+    const char *resolve_to;
     waldo__replay replay;
     int64_t connect_timeout_ms; /* 0: 10 s */
     int64_t idle_timeout_ms;    /* longest silence of the peer; 0: none */

@@ -13,11 +13,11 @@ typedef struct waldo__retry {
 } waldo__retry;
 
 /*
- * Delay before try number attempt + 1 (attempt: tries made so far, from 1), or -1: give up. random is
- * 0 to UINT32_MAX. Uses the error's status and retry-after.
+ * Delay before try number attempt + 1 (attempt: tries made so far, from 1), or -1: give up. random
+ * is 0 to UINT32_MAX. Uses the error's status and retry-after.
  */
-int64_t waldo__retry_delay_ms(const waldo__retry *policy, uint32_t attempt, const waldo_error *error,
-                              uint32_t random);
+int64_t waldo__retry_delay_ms(const waldo__retry *policy, uint32_t attempt,
+                              const waldo_error *error, uint32_t random);
 
 /* From response headers ("Name: value\n" lines): retry-after-ms, else retry-after; -1: not said. */
 int64_t waldo__retry_after_ms(waldo_str headers, int64_t wall_ms);

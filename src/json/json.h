@@ -10,13 +10,13 @@
 
 /* ---- reading ---- */
 
-typedef struct waldo__json waldo__json;           /* a parsed document */
+typedef struct waldo__json waldo__json;             /* a parsed document */
 typedef struct waldo__json_value waldo__json_value; /* borrowed from its document */
 
 typedef struct waldo__json_limits {
-    size_t max_bytes; /* 0: 64 MiB */
-    size_t max_depth; /* 0: 128 */
-    int allow_duplicates; /* 1: the first of two equal keys counts, as servers' output may hold */
+    size_t max_bytes;      /* 0: 64 MiB */
+    size_t max_depth;      /* 0: 128 */
+    int allow_duplicates;  /* 1: the first of two equal keys counts, as servers' output may hold */
     int repair_surrogates; /* 1: a lone surrogate escape becomes U+FFFD instead of an error */
 } waldo__json_limits;
 
@@ -42,8 +42,10 @@ typedef enum waldo__json_type {
 /* All getters accept NULL and answer "none". */
 waldo__json_type waldo__json_type_of(const waldo__json_value *value);
 const waldo__json_value *waldo__json_get(const waldo__json_value *object, const char *key);
-const waldo__json_value *waldo__json_path(const waldo__json_value *value, const char *dotted); /* "a.b" */
-const waldo__json_value *waldo__json_first(const waldo__json_value *container); /* iterate, O(1) a step */
+/* "a.b" */
+const waldo__json_value *waldo__json_path(const waldo__json_value *value, const char *dotted);
+/* iterate, O(1) a step */
+const waldo__json_value *waldo__json_first(const waldo__json_value *container);
 const waldo__json_value *waldo__json_next(const waldo__json_value *element);
 const char *waldo__json_key(const waldo__json_value *member); /* NULL outside of objects */
 size_t waldo__json_count(const waldo__json_value *container);
@@ -55,7 +57,8 @@ int waldo__json_num(const waldo__json_value *value, double *ret);
 int waldo__json_bool(const waldo__json_value *value, int *ret);
 
 /* The same for a member, with a fallback. */
-waldo_str waldo__json_get_str(const waldo__json_value *object, const char *key); /* "" when not there */
+/* "" when not there */
+waldo_str waldo__json_get_str(const waldo__json_value *object, const char *key);
 int64_t waldo__json_get_int(const waldo__json_value *object, const char *key, int64_t fallback);
 int waldo__json_get_bool(const waldo__json_value *object, const char *key, int fallback);
 
@@ -88,13 +91,17 @@ void waldo__json_writer_init(waldo__json_writer *writer, waldo__buf *out);
 void waldo__jw_object(waldo__json_writer *writer, const char *key);
 void waldo__jw_array(waldo__json_writer *writer, const char *key);
 void waldo__jw_end(waldo__json_writer *writer, char closing); /* '}' or ']' */
-void waldo__jw_str(waldo__json_writer *writer, const char *key, waldo_str text); /* escapes; invalid UTF-8 becomes U+FFFD */
+/* escapes; invalid UTF-8 becomes U+FFFD */
+void waldo__jw_str(waldo__json_writer *writer, const char *key, waldo_str text);
 void waldo__jw_int(waldo__json_writer *writer, const char *key, int64_t value); /* exact */
-void waldo__jw_num(waldo__json_writer *writer, const char *key, double value);  /* null unless finite */
+/* null unless finite */
+void waldo__jw_num(waldo__json_writer *writer, const char *key, double value);
 void waldo__jw_bool(waldo__json_writer *writer, const char *key, int value);
 void waldo__jw_null(waldo__json_writer *writer, const char *key);
-void waldo__jw_raw(waldo__json_writer *writer, const char *key, waldo_str json); /* spliced as it is */
-void waldo__jw_base64(waldo__json_writer *writer, const char *key, waldo_str prefix, waldo_str bytes);
+/* spliced as it is */
+void waldo__jw_raw(waldo__json_writer *writer, const char *key, waldo_str json);
+void waldo__jw_base64(waldo__json_writer *writer, const char *key, waldo_str prefix,
+                      waldo_str bytes);
 
 /* Append text as the inside of a JSON string, without quotes. */
 waldo_status waldo__json_escape(waldo_str text, waldo__buf *out);

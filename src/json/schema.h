@@ -1,14 +1,16 @@
 /*
  * Checking tool arguments against the subset of JSON schema that is enforced: type, enum, required,
- * properties, additionalProperties (boolean), items, minimum, maximum, minLength, maxLength. The rest
- * of a schema is passed to the model and not checked.
+ * properties, additionalProperties (boolean), items, minimum, maximum, minLength, maxLength. The
+ * rest of a schema is passed to the model and not checked.
  */
 #ifndef WALDO_JSON_SCHEMA_H
 #define WALDO_JSON_SCHEMA_H
 
 #include "json/json.h"
 
-/* WALDO_EINVAL with a sentence for the model, such as "order_id: expected a string, got a number". */
+/*
+ * WALDO_EINVAL with a sentence for the model, such as "order_id: expected a string, got a number".
+ */
 waldo_status waldo__schema_check(const waldo__json_value *schema, const waldo__json_value *value,
                                  waldo_error **ret_err);
 

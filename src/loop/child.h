@@ -1,7 +1,7 @@
 /*
  * Children as descriptors: no SIGCHLD, no handler, no zombie. A child is started with exit signal 0
- * and a pidfd, so the host's own waits and its SIGCHLD disposition do not matter. Its standard input
- * and output are whatever descriptors the caller gives; sockets, never pipes.
+ * and a pidfd, so the host's own waits and its SIGCHLD disposition do not matter. Its standard
+ * input and output are whatever descriptors the caller gives; sockets, never pipes.
  */
 #ifndef WALDO_LOOP_CHILD_H
 #define WALDO_LOOP_CHILD_H
@@ -16,13 +16,13 @@ typedef struct waldo__child_fd {
 } waldo__child_fd;
 
 typedef struct waldo__child_options {
-    int exec_fd;              /* program as a descriptor (a memfd), or -1 and path */
+    int exec_fd; /* program as a descriptor (a memfd), or -1 and path */
     const char *path;
     const char *const *argv;
-    const char *const *envp;  /* the child's whole environment */
+    const char *const *envp;    /* the child's whole environment */
     const waldo__child_fd *fds; /* every descriptor the child gets; all others are closed */
     size_t fd_count;
-    int new_group;            /* 1: its own process group */
+    int new_group; /* 1: its own process group */
 } waldo__child_options;
 
 /* how: exit code 0 to 255 and signal 0, or signal. Once, from a round. */
@@ -33,7 +33,8 @@ waldo_status waldo__child_spawn(waldo__loop *loop, const waldo__child_options *o
                                 waldo__child_fn exited, void *userdata, waldo__child **ret_child,
                                 waldo_error **ret_err);
 int waldo__child_pid(const waldo__child *child);
-void waldo__child_kill(waldo__child *child, int signal, int whole_group); /* never hits a reused pid */
+/* never hits a reused pid */
+void waldo__child_kill(waldo__child *child, int signal, int whole_group);
 
 /* Forget the child: exited is not called any more. A living child is killed first and reaped. */
 void waldo__child_free(waldo__child *child);

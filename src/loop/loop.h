@@ -18,7 +18,9 @@ typedef struct waldo__loop waldo__loop;
 
 waldo_status waldo__loop_new(waldo__loop **ret_loop, waldo_error **ret_err);
 
-/* Everything registered must be gone; in a forked child it forgets memory and closes descriptors. */
+/*
+ * Everything registered must be gone; in a forked child it forgets memory and closes descriptors.
+ */
 void waldo__loop_free(waldo__loop *loop);
 
 int waldo__loop_fd(const waldo__loop *loop);
@@ -37,7 +39,8 @@ waldo_status waldo__loop_round(waldo__loop *loop, int64_t deadline_ns, uint32_t 
 
 enum { WALDO__READ = 1u, WALDO__WRITE = 2u, WALDO__HANGUP = 4u };
 
-typedef struct waldo__watch waldo__watch; /* one per registration, whatever number the descriptor has */
+/* one per registration, whatever number the descriptor has */
+typedef struct waldo__watch waldo__watch;
 typedef void (*waldo__watch_fn)(void *userdata, unsigned events);
 
 /* The watch does not own fd. events is the union of WALDO__READ and WALDO__WRITE; 0 is allowed. */
@@ -58,13 +61,16 @@ typedef struct waldo__timer {
 } waldo__timer;
 
 void waldo__timer_init(waldo__timer *timer, waldo__task_fn fn, void *userdata);
-waldo_status waldo__timer_arm(waldo__loop *loop, waldo__timer *timer, int64_t due_ns); /* re-arms; NEVER disarms */
+/* re-arms; NEVER disarms */
+waldo_status waldo__timer_arm(waldo__loop *loop, waldo__timer *timer, int64_t due_ns);
 void waldo__timer_disarm(waldo__loop *loop, waldo__timer *timer);
 int waldo__timer_armed(const waldo__timer *timer);
 
 /* ---- the run queue ---- */
 
-/* Memory of the owner; queued at most once at a time; callable from anywhere on the driving thread. */
+/*
+ * Memory of the owner; queued at most once at a time; callable from anywhere on the driving thread.
+ */
 typedef struct waldo__task {
     struct waldo__task *next;
     struct waldo__task *prev;
@@ -89,16 +95,17 @@ void waldo__loop_remove_hook(waldo__loop *loop, waldo__hook *hook);
 
 /* ---- other threads ---- */
 
-/* One reference; see waldo_poster_post(). Posts made before the loop was freed are run or dropped. */
+/*
+ * One reference; see waldo_poster_post(). Posts made before the loop was freed are run or dropped.
+ */
 waldo_poster *waldo__loop_poster(waldo__loop *loop);
 
 /* ---- cancel objects ---- */
 
 /* Told on the driving thread, from a round, at most once; at once (queued) if already triggered. */
 typedef struct waldo__cancel_watch waldo__cancel_watch;
-waldo_status waldo__cancel_watch_new(waldo__loop *loop, waldo_cancel *cancel,
-                                     waldo__task_fn fn, void *userdata,
-                                     waldo__cancel_watch **ret_watch);
+waldo_status waldo__cancel_watch_new(waldo__loop *loop, waldo_cancel *cancel, waldo__task_fn fn,
+                                     void *userdata, waldo__cancel_watch **ret_watch);
 void waldo__cancel_watch_free(waldo__cancel_watch *watch); /* no call comes after */
 
 /* ---- log ---- */

@@ -12,8 +12,8 @@
 const waldo_model_ops *waldo__model_ops_at(size_t index);
 
 /*
- * Of a model without waldo_model_error() these are all set; of one with an error ops is NULL and text
- * is empty. Everything is borrowed until the model is freed. model may be NULL.
+ * Of a model without waldo_model_error() these are all set; of one with an error ops is NULL and
+ * text is empty. Everything is borrowed until the model is freed. model may be NULL.
  */
 const waldo_model_ops *waldo__model_ops(const waldo_model *model);
 const waldo_model_options *waldo__model_options(const waldo_model *model); /* never NULL */

@@ -15,7 +15,7 @@
 /* Services a sandbox needs from its runtime; implemented by the agent module. */
 const waldo_backend_env *waldo__runtime_backend_env(waldo_runtime *rt);
 const char *waldo__runtime_state_dir(const waldo_runtime *rt);
-const char *waldo__runtime_owner(const waldo_runtime *rt); /* label of this host process */
+const char *waldo__runtime_owner(const waldo_runtime *rt);    /* label of this host process */
 waldo_status waldo__runtime_accepts(const waldo_runtime *rt); /* WALDO_ECLOSED, WALDO_EFORKED */
 
 /* The runtime's list of sandboxes, for close and free: one intrusive node each. */
@@ -25,7 +25,8 @@ typedef struct waldo__sandbox_node {
 } waldo__sandbox_node;
 
 waldo__sandbox_node *waldo__runtime_sandboxes(waldo_runtime *rt); /* head of a ring */
-void waldo__runtime_sandbox_gone(waldo_runtime *rt); /* one was unlinked: close may be complete now */
+/* one was unlinked: close may be complete now */
+void waldo__runtime_sandbox_gone(waldo_runtime *rt);
 waldo_sandbox *waldo__sandbox_of_node(waldo__sandbox_node *node);
 
 /*
@@ -61,7 +62,10 @@ typedef void (*waldo__infos_fn)(void *userdata, waldo_status status, const waldo
 void waldo__sandbox_stat(waldo_sandbox *sandbox, const char *path, waldo__infos_fn done,
                          void *userdata); /* one info; links are not followed */
 
-/* Entries sorted by name; recursive: names are paths below path, links are not entered; at most max. */
+/*
+ * Entries sorted by name; recursive: names are paths below path, links are not entered; at most
+ * max.
+ */
 void waldo__sandbox_list(waldo_sandbox *sandbox, const char *path, int recursive, size_t max,
                          waldo__infos_fn done, void *userdata);
 void waldo__sandbox_mkdir(waldo_sandbox *sandbox, const char *path, waldo_sandbox_fn done,
@@ -82,6 +86,7 @@ typedef struct waldo__turn {
 } waldo__turn;
 
 void waldo__sandbox_turn_take(waldo_sandbox *sandbox, waldo__turn *turn);
-void waldo__sandbox_turn_give(waldo_sandbox *sandbox, waldo__turn *turn); /* also while still waiting */
+/* also while still waiting */
+void waldo__sandbox_turn_give(waldo_sandbox *sandbox, waldo__turn *turn);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Secrets: one guarded slab per runtime (the only code that touches sodium), lookup by name, and the
- * scrubber that replaces every registered value, and its base64, hex and URL forms, in what leaves.
+ * Secrets: one guarded slab per runtime (the only code that touches sodium), lookup by name, and
+ * the scrubber that replaces every registered value, and its base64, hex and URL forms, in what
+ * leaves.
  */
 #ifndef WALDO_SECRET_SECRET_H
 #define WALDO_SECRET_SECRET_H
@@ -16,14 +17,16 @@ waldo_status waldo__secrets_new(waldo__secrets **ret_secrets, waldo_error **ret_
 void waldo__secrets_free(waldo__secrets *secrets); /* wipes */
 
 /*
- * Keep a value under a name, replacing an older one, and register it (and the older one, still) with
- * the scrubber. WALDO_ETOOBIG when the slab (64 KiB) is full. Values under 8 bytes are kept but not
- * scrubbed.
+ * Keep a value under a name, replacing an older one, and register it (and the older one, still)
+ * with the scrubber. WALDO_ETOOBIG when the slab (64 KiB) is full. Values under 8 bytes are kept
+ * but not scrubbed.
  */
 waldo_status waldo__secrets_put(waldo__secrets *secrets, const char *name, waldo_str value,
                                 int64_t expires_at);
 
-/* Ask a source for a key unless it is held and fresh; renew forces it. WALDO_EAUTH names the key. */
+/*
+ * Ask a source for a key unless it is held and fresh; renew forces it. WALDO_EAUTH names the key.
+ */
 waldo_status waldo__secrets_fetch(waldo__secrets *secrets, const waldo_keys *source,
                                   const char *name, int renew, waldo_error **ret_err);
 
@@ -36,7 +39,10 @@ int waldo__secrets_found(const waldo__secrets *secrets, waldo_str text);
 /* Append text with every registered value replaced by "[NAME]". Whole text at once. */
 waldo_status waldo__scrub(const waldo__secrets *secrets, waldo_str text, waldo__buf *out);
 
-/* A stream: holds back at most the longest form's length minus one, so a split value is still found. */
+/*
+ * A stream: holds back at most the longest form's length minus one, so a split value is still
+ * found.
+ */
 typedef struct waldo__scrubber {
     const waldo__secrets *secrets;
     waldo__buf held;

@@ -64,7 +64,7 @@ static const struct {
 
 static waldo_str piece(waldo_str text, size_t from, size_t to)
 {
-    return (waldo_str) { text.ptr + from, to - from };
+    return (waldo_str){ text.ptr + from, to - from };
 }
 
 static void cleans_whole(void **state)

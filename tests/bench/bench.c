@@ -96,7 +96,7 @@ struct bench_mark bench_now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     getrusage(RUSAGE_SELF, &used);
-    return (struct bench_mark) {
+    return (struct bench_mark){
         .wall_us = (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3,
         .cpu_us = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e6 +
                   (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec),
@@ -107,7 +107,7 @@ struct bench_mark bench_since(struct bench_mark start)
 {
     struct bench_mark now = bench_now();
 
-    return (struct bench_mark) { now.wall_us - start.wall_us, now.cpu_us - start.cpu_us };
+    return (struct bench_mark){ now.wall_us - start.wall_us, now.cpu_us - start.cpu_us };
 }
 
 static long status_field(const char *name)

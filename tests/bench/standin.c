@@ -518,7 +518,7 @@ static void accept_all(void)
         }
         conn->fd = fd;
         conn->paced_index = SIZE_MAX;
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int) { 1 }, sizeof(int));
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
         epoll_ctl(server.epoll, EPOLL_CTL_ADD, fd, &event);
         server.totals.connections++;
     }

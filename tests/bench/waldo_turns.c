@@ -51,7 +51,7 @@ static waldo_status find_key(void *userdata, const char *name, waldo_str *ret_va
 
     (void)userdata;
     (void)name;
-    *ret_value = (waldo_str) { key, sizeof(key) - 1 };
+    *ret_value = (waldo_str){ key, sizeof(key) - 1 };
     *ret_expires_at = 0;
     return WALDO_OK;
 }

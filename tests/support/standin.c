@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_ARGS 16
-#define MAX_ANSWER ((size_t)512 << 20)
+#define MAX_ARGS         16
+#define MAX_ANSWER       ((size_t)512 << 20)
 #define START_TIMEOUT_MS 30000
 
 struct standin {
@@ -35,7 +35,7 @@ static bool read_ports(int fd, unsigned *ret_port, unsigned *ret_control)
     size_t len = 0;
 
     while (len < sizeof text - 1) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
+        struct pollfd p = { .fd = fd, .events = POLLIN };
         ssize_t n;
 
         if (poll(&p, 1, START_TIMEOUT_MS) != 1) {
@@ -47,7 +47,8 @@ static bool read_ports(int fd, unsigned *ret_port, unsigned *ret_control)
         }
         len += (size_t)n;
         text[len] = '\0';
-        if (sscanf(text, "PORT %u\nCONTROL %u\n", ret_port, ret_control) == 2 && text[len - 1] == '\n') {
+        if (sscanf(text, "PORT %u\nCONTROL %u\n", ret_port, ret_control) == 2 &&
+            text[len - 1] == '\n') {
             return true;
         }
     }
@@ -58,7 +59,7 @@ static bool spawn(standin *s, char *const argv[], int *ret_out)
 {
     extern char **environ;
     posix_spawn_file_actions_t actions;
-    int in[2] = {-1, -1}, out[2] = {-1, -1};
+    int in[2] = { -1, -1 }, out[2] = { -1, -1 };
     int err = -1;
 
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) {
@@ -90,7 +91,7 @@ standin *standin_start(const char *name, ...)
 {
     static char python[] = "/usr/bin/python3", no_cache[] = "-B", until_eof[] = "--until-eof";
     char path[4096];
-    char *argv[MAX_ARGS] = {python, no_cache, path, until_eof};
+    char *argv[MAX_ARGS] = { python, no_cache, path, until_eof };
     standin *s = calloc(1, sizeof *s);
     size_t argc = 4;
     va_list args;
@@ -133,7 +134,7 @@ const char *standin_url(const standin *s)
 
 static int dial(const standin *s)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->control)};
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s->control) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -194,20 +195,23 @@ static char *receive_all(int fd, size_t *ret_len)
 }
 
 /* One exchange with the control port; the body of a 200 answer, else NULL. */
-static char *ask(const standin *s, const char *method, const char *target, const char *body, size_t *ret_len)
+static char *ask(const standin *s, const char *method, const char *target, const char *body,
+                 size_t *ret_len)
 {
     char head[512];
     char *answer = NULL, *start, *out = NULL;
     size_t len = 0;
     int fd = dial(s);
 
-    snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: control\r\nContent-Length: %zu\r\n\r\n", method, target,
-             strlen(body));
-    if (fd < 0 || !send_all(fd, head, strlen(head)) || !send_all(fd, body, strlen(body)) || shutdown(fd, SHUT_WR) != 0) {
+    snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: control\r\nContent-Length: %zu\r\n\r\n",
+             method, target, strlen(body));
+    if (fd < 0 || !send_all(fd, head, strlen(head)) || !send_all(fd, body, strlen(body)) ||
+        shutdown(fd, SHUT_WR) != 0) {
         goto done;
     }
     answer = receive_all(fd, &len);
-    if (answer == NULL || strncmp(answer, "HTTP/1.1 200 ", 13) != 0 || (start = strstr(answer, "\r\n\r\n")) == NULL) {
+    if (answer == NULL || strncmp(answer, "HTTP/1.1 200 ", 13) != 0 ||
+        (start = strstr(answer, "\r\n\r\n")) == NULL) {
         goto done;
     }
     start += 4;

@@ -1,4 +1,7 @@
-/* Starts a stand-in service (tests/standins/NAME/server.py) for a C test and talks to its control port. */
+/*
+ * Starts a stand-in service (tests/standins/NAME/server.py) for a C test and talks to its control
+ * port.
+ */
 #ifndef WALDO_TEST_STANDIN_H
 #define WALDO_TEST_STANDIN_H
 
@@ -10,7 +13,8 @@ typedef struct standin standin;
 /**
  * Start tests/standins/NAME/server.py with further arguments, ended by NULL.
  *
- * @return the running stand-in, end with standin_stop; NULL after a line on stderr when it does not start.
+ * @return the running stand-in, end with standin_stop; NULL after a line on stderr when it does not
+ *         start.
  * It ends by itself when this process dies.
  */
 standin *standin_start(const char *name, ...) __attribute__((sentinel));
@@ -27,7 +31,9 @@ bool standin_control(standin *s, const char *json);
 /* Forget requests, queues and switches; ends stalled replies. */
 bool standin_reset(standin *s);
 
-/* Wait until so many requests came, and so many replies were left by their peer; false after 20 s. */
+/*
+ * Wait until so many requests came, and so many replies were left by their peer; false after 20 s.
+ */
 bool standin_wait(standin *s, size_t requests, size_t aborted);
 
 /* Every request so far as a JSON array; free with free(). */
@@ -36,7 +42,10 @@ char *standin_requests(standin *s);
 /* Number of requests so far (those to the control paths are not counted). */
 size_t standin_request_count(standin *s);
 
-/* The exact bytes of request index's body, NUL-terminated beyond ret_len; free with free(); NULL if there is none. */
+/*
+ * The exact bytes of request index's body, NUL-terminated beyond ret_len; free with free(); NULL if
+ * there is none.
+ */
 char *standin_request_body(standin *s, size_t index, size_t *ret_len);
 
 /* End the process and free s; NULL is a no-op. */

@@ -30,7 +30,8 @@ static int teardown(void **state)
 /* One raw request on a connection of its own; what came back, up to size. */
 static void post(standin *s, const char *body, char *answer, size_t size)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)standin_port(s))};
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)standin_port(s)) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     char head[256];
     size_t len = 0;
@@ -59,7 +60,8 @@ static void test_queue_then_scenario_then_default(void **state)
     char answer[4096];
 
     assert_true(standin_control(*state, "{\"replies\":[{\"text\":\"first\"}]}"));
-    assert_true(standin_control(*state, "{\"model\":\"m\",\"turns\":[{\"text\":\"second {user}\"}]}"));
+    assert_true(
+        standin_control(*state, "{\"model\":\"m\",\"turns\":[{\"text\":\"second {user}\"}]}"));
     post(*state, REQUEST, answer, sizeof answer);
     assert_non_null(strstr(answer, "\"content\":\"first\""));
     post(*state, REQUEST, answer, sizeof answer);
@@ -96,7 +98,8 @@ static void test_a_bad_history_is_refused(void **state)
     char answer[4096];
 
     post(*state,
-         "{\"model\":\"m\",\"messages\":[{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"y\"}]}",
+         "{\"model\":\"m\",\"messages\":[{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":"
+         "\"y\"}]}",
          answer, sizeof answer);
     assert_non_null(strstr(answer, "HTTP/1.1 400 "));
     assert_non_null(strstr(answer, "must be a response to a preceeding message with 'tool_calls'"));

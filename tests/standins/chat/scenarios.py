@@ -22,7 +22,8 @@ def bare(function, **members):
 
 
 def fault(status, message, kind="invalid_request_error", code=None, **more):
-    return {"status": status, "json": {"error": {"message": message, "type": kind, "param": None, "code": code}}, **more}
+    error = {"message": message, "type": kind, "param": None, "code": code}
+    return {"status": status, "json": {"error": error}, **more}
 
 
 # The forms of every server and the numbered quirks: each means the same two calls.

@@ -206,7 +206,8 @@ def render(reply, body, headers, raw):
         return status, "application/json", replies.dump(reply["json"]), reply
     if body.get("stream"):
         usage = (body.get("stream_options") or {}).get("include_usage")
-        return status, reply.get("content_type", "text/event-stream"), replies.stream(reply, body["model"], usage), reply
+        content_type = reply.get("content_type", "text/event-stream")
+        return status, content_type, replies.stream(reply, body["model"], usage), reply
     if reply.get("raw") == "":
         return status, "application/json", "", reply
     return status, "application/json", replies.dump(replies.completion(reply, body["model"])), reply
