@@ -1,0 +1,155 @@
+#include "transcript/transcript.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "json/json.h"
+
+enum { ITEM_MAX = 128 * 1024 * 1024 };
+
+/* One block: the item's texts lie behind the struct. Its JSON is made when somebody asks for it. */
+typedef struct waldo__entry {
+    waldo_item item;
+    char *json;
+    size_t json_len;
+    char texts[];
+} entry;
+
+static const char *const kind_names[] = {
+    [WALDO_ITEM_USER] = "user",
+    [WALDO_ITEM_ASSISTANT] = "assistant",
+    [WALDO_ITEM_REASONING] = "reasoning",
+    [WALDO_ITEM_TOOL_CALL] = "tool_call",
+    [WALDO_ITEM_TOOL_RESULT] = "tool_result",
+    [WALDO_ITEM_NOTICE] = "notice",
+    [WALDO_ITEM_COMPACTION] = "compaction",
+};
+
+const char *waldo__item_kind_name(waldo_item_kind kind)
+{
+    return kind >= WALDO_ITEM_USER && kind <= WALDO_ITEM_COMPACTION ? kind_names[kind] : "?";
+}
+
+static void write_text(waldo__json_writer *jw, const char *key, waldo_str text)
+{
+    if (text.len > 0) {
+        waldo__jw_str(jw, key, text);
+    }
+}
+
+waldo_status waldo__item_write(const waldo_item *item, waldo__buf *out)
+{
+    waldo__json_writer jw;
+
+    waldo__json_writer_init(&jw, out);
+    waldo__jw_object(&jw, NULL);
+    waldo__jw_str(&jw, "kind", waldo__str(waldo__item_kind_name(item->kind)));
+    write_text(&jw, "id", item->id);
+    write_text(&jw, "name", item->name);
+    if (item->kind == WALDO_ITEM_TOOL_CALL) {
+        waldo__jw_str(&jw, "args", item->args);
+    } else {
+        waldo__jw_str(&jw, "text", item->text);
+    }
+    if (item->is_error) {
+        waldo__jw_bool(&jw, "is_error", 1);
+    }
+    write_text(&jw, "vendor", item->vendor);
+    if (item->raw.len > 0) {
+        waldo__jw_raw(&jw, "raw", item->raw);
+    }
+    waldo__jw_end(&jw, '}');
+    return out->status;
+}
+
+/* Move a text behind the entry and give its new place. */
+static waldo_str move_text(char **at, waldo_str text)
+{
+    char *place = *at;
+
+    if (text.len > 0) {
+        memcpy(place, text.ptr, text.len);
+    }
+    place[text.len] = '\0';
+    *at += text.len + 1;
+    return waldo__strn(place, text.len);
+}
+
+static void entry_free(entry *e)
+{
+    if (e != NULL) {
+        waldo__free(e->json);
+        waldo__free(e);
+    }
+}
+
+static entry *entry_new(const waldo_item *item)
+{
+    size_t len = item->text.len + item->id.len + item->name.len + item->args.len +
+                 item->vendor.len + item->raw.len + 6;
+    entry *e = waldo__alloc(sizeof *e + len);
+    char *at;
+
+    if (e == NULL) {
+        return NULL;
+    }
+    at = e->texts;
+    *e = (entry) { .item = *item };
+    e->item.text = move_text(&at, item->text);
+    e->item.id = move_text(&at, item->id);
+    e->item.name = move_text(&at, item->name);
+    e->item.args = move_text(&at, item->args);
+    e->item.vendor = move_text(&at, item->vendor);
+    e->item.raw = move_text(&at, item->raw);
+    return e;
+}
+
+waldo_status waldo__transcript_append(waldo__transcript *transcript, const waldo_item *items,
+                                      size_t count)
+{
+    size_t before = transcript->count;
+
+    for (size_t i = 0; i < count; i++) {
+        entry *made = entry_new(&items[i]);
+        entry **slot = made != NULL ? WALDO__VEC_PUSH(transcript) : NULL;
+
+        if (slot == NULL) {
+            entry_free(made);
+            while (transcript->count > before) {
+                entry_free(transcript->at[--transcript->count]);
+            }
+            return WALDO_ENOMEM;
+        }
+        *slot = made;
+    }
+    return WALDO_OK;
+}
+
+void waldo__transcript_free(waldo__transcript *transcript)
+{
+    for (size_t i = 0; i < transcript->count; i++) {
+        entry_free(transcript->at[i]);
+    }
+    WALDO__VEC_FREE(transcript);
+}
+
+const waldo_item *waldo__transcript_item(const waldo__transcript *transcript, size_t index)
+{
+    return index < transcript->count ? &transcript->at[index]->item : NULL;
+}
+
+waldo_str waldo__transcript_json(waldo__transcript *transcript, size_t index)
+{
+    waldo__buf json = WALDO__BUF_INIT(ITEM_MAX);
+    entry *e;
+
+    if (index >= transcript->count) {
+        return WALDO__S("");
+    }
+    e = transcript->at[index];
+    if (e->json == NULL && waldo__item_write(&e->item, &json) == WALDO_OK) {
+        e->json = waldo__buf_take(&json, &e->json_len);
+    }
+    waldo__buf_free(&json);
+    return waldo__strn(e->json, e->json_len);
+}
