@@ -19,13 +19,13 @@
 #define WALDO_HAND_CHUNK_MAX   (64u * 1024u) /* data bytes in one OUT, ERR or DATA frame */
 
 /* Limits. */
-#define WALDO_HAND_JOBS_MAX         64u           /* running commands; more are refused by name */
-#define WALDO_HAND_SLOTS_MAX        256u          /* running ones plus finished ones with leftovers */
-#define WALDO_HAND_OPS_MAX          32u           /* READ, WRITE, LIST in progress */
+#define WALDO_HAND_JOBS_MAX         64u  /* running commands; more are refused by name */
+#define WALDO_HAND_SLOTS_MAX        256u /* running ones plus finished ones with leftovers */
+#define WALDO_HAND_OPS_MAX          32u  /* READ, WRITE, LIST in progress */
 #define WALDO_HAND_TAIL_MAX         (1024u * 1024u) /* tail bytes kept for one stream */
-#define WALDO_HAND_STDIN_WINDOW     (256u * 1024u) /* unacknowledged STDIN bytes for one job */
-#define WALDO_HAND_SCRIPT_ARG_MAX   (96u * 1024u) /* longer script text is run from a file */
-#define WALDO_HAND_ARGS_MAX         4096u         /* ARG fields, and as many ENV fields */
+#define WALDO_HAND_STDIN_WINDOW     (256u * 1024u)  /* unacknowledged STDIN bytes for one job */
+#define WALDO_HAND_SCRIPT_ARG_MAX   (96u * 1024u)   /* longer script text is run from a file */
+#define WALDO_HAND_ARGS_MAX         4096u           /* ARG fields, and as many ENV fields */
 #define WALDO_HAND_PATH_MAX         4095u
 #define WALDO_HAND_PING_MAX         64u
 #define WALDO_HAND_GRACE_DEFAULT_MS 2000u
@@ -89,10 +89,10 @@ enum waldo_hand_reply {
 #define WALDO_HAND_ARCH_X86_64 1u
 #define WALDO_HAND_ARCH_ARM64  2u
 
-#define WALDO_HAND_FEATURE_TREE    (UINT64_C(1) << 0) /* /proc is there: a whole tree can be ended */
+#define WALDO_HAND_FEATURE_TREE    (UINT64_C(1) << 0) /* /proc is there: trees can be ended */
 #define WALDO_HAND_FEATURE_BENEATH (UINT64_C(1) << 1) /* openat2 works: ROOT fields are accepted */
 #define WALDO_HAND_FEATURE_PTY     (UINT64_C(1) << 2) /* reserved */
-#define WALDO_HAND_FEATURE_JOBS    (UINT64_C(1) << 3) /* reserved: JOB_LIST, JOB_ATTACH, JOB_FORGET */
+#define WALDO_HAND_FEATURE_JOBS    (UINT64_C(1) << 3) /* reserved: JOB_LIST and the like */
 #define WALDO_HAND_FEATURE_LEASE   (UINT64_C(1) << 4) /* reserved */
 #define WALDO_HAND_FEATURE_CONNECT (UINT64_C(1) << 5) /* reserved */
 
@@ -192,13 +192,13 @@ enum waldo_hand_how {
 
 enum waldo_hand_where {
     WALDO_HAND_WHERE_NONE = 0,
-    WALDO_HAND_WHERE_REQUEST = 1,     /* fields missing or malformed */
-    WALDO_HAND_WHERE_LIMIT = 2,       /* too many file requests in progress */
-    WALDO_HAND_WHERE_ROOT = 3,        /* ROOT could not be opened */
-    WALDO_HAND_WHERE_PATH = 4,        /* PATH (or a directory on the way) */
-    WALDO_HAND_WHERE_TO = 5,          /* TO */
-    WALDO_HAND_WHERE_IO = 6,          /* reading, writing, closing, renaming */
-    WALDO_HAND_WHERE_BENEATH = 7,     /* ROOT given, openat2 not offered by the kernel */
+    WALDO_HAND_WHERE_REQUEST = 1, /* fields missing or malformed */
+    WALDO_HAND_WHERE_LIMIT = 2,   /* too many file requests in progress */
+    WALDO_HAND_WHERE_ROOT = 3,    /* ROOT could not be opened */
+    WALDO_HAND_WHERE_PATH = 4,    /* PATH (or a directory on the way) */
+    WALDO_HAND_WHERE_TO = 5,      /* TO */
+    WALDO_HAND_WHERE_IO = 6,      /* reading, writing, closing, renaming */
+    WALDO_HAND_WHERE_BENEATH = 7, /* ROOT given, openat2 not offered by the kernel */
     WALDO_HAND_WHERE_CANCELLED = 8,
     WALDO_HAND_WHERE_UNSUPPORTED = 9, /* a reserved type, flag or field, or an unknown one */
 };

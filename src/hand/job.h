@@ -1,0 +1,83 @@
+/* One command on the server's side: its pipes, what is kept of its output, its stdin. */
+#ifndef WALDO_HAND_JOB_H
+#define WALDO_HAND_JOB_H
+
+#include <sys/types.h>
+
+#include "parent.h"
+#include "server.h"
+
+#define NOTES_MAX 512u
+
+enum job_state {
+    JOB_FREE,
+    JOB_STARTING, /* no STARTED yet */
+    JOB_RUNNING,
+    JOB_DRAINING, /* the leader ended; the pipes may hold more */
+    JOB_FLUSHING, /* tails are being sent */
+    JOB_FINISHED, /* EXIT was sent; leftovers may live */
+};
+
+/* Last bytes of a stream. */
+struct tail {
+    uint8_t *ring;
+    uint32_t cap, used, start;
+};
+
+/* Order of the bytes that went to the tails. */
+struct note {
+    uint64_t len;
+    int stream;
+};
+
+struct stream {
+    int fd;
+    uint64_t total, sent, head;
+    uint64_t owed; /* bytes that were in the pipe when the leader ended */
+    struct tail tail;
+};
+
+struct job {
+    enum job_state state;
+    uint32_t id, flags;
+    int control;
+    pid_t parent;
+    struct stream streams[2];
+    bool has_credit;
+    uint64_t credit;
+    uint64_t drain_end_ms;
+    struct exit_info exit;
+
+    struct note notes[NOTES_MAX];
+    size_t note_start, note_count;
+
+    int capture_fd;
+    uint64_t capture_max;
+    char capture_path[WALDO_HAND_PATH_MAX + 1];
+
+    int in;
+    bool in_ending;
+    uint8_t *in_queue;
+    size_t in_start, in_end;
+    size_t in_owed, in_taken; /* not acknowledged; of those taken */
+};
+
+/* output.c */
+bool job_output_init(struct job *job, const struct run *run);
+void job_output_free(struct job *job);
+bool job_wants_output(const struct job *job, int stream);
+void job_read_output(struct job *job, int stream);
+/* Sends tails as far as there is room; true when all are sent. */
+bool job_send_tails(struct job *job);
+
+/* input.c */
+int job_input(struct job *job, const uint8_t *bytes, size_t len);
+void job_input_eof(struct job *job);
+void job_write_input(struct job *job);
+void job_acknowledge(struct job *job);
+void job_input_free(struct job *job);
+
+/* run.c: reads a RUN request; 0, or an errno with the phase, or -1: fields overrun the payload. */
+int run_decode(const struct frame *frame, struct run *ret_run, uint8_t *ret_phase);
+
+#endif

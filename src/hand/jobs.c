@@ -1,0 +1,531 @@
+#define _GNU_SOURCE
+/* The table of commands: starting them, and moving each along its states. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "job.h"
+#include "sys.h"
+#include "tree.h"
+
+#define STRAY_TICK_MS 20
+
+static struct job *slots[WALDO_HAND_SLOTS_MAX];
+static size_t slot_count; /* slots[0 .. slot_count) are in use */
+static bool strays;       /* a job parent died: its processes are ours now and must go */
+
+/* Which slot and part each descriptor of the last jobs_poll belongs to. */
+enum part { PART_CONTROL, PART_OUT, PART_ERR, PART_IN };
+static struct {
+    struct job *job;
+    enum part part;
+} polled[JOBS_FDS_MAX];
+
+static struct job *find_job(uint32_t id)
+{
+    for (size_t i = 0; i < slot_count; i++) {
+        if (slots[i]->id == id) {
+            return slots[i];
+        }
+    }
+    return NULL;
+}
+
+bool jobs_has(uint32_t id)
+{
+    return find_job(id) != NULL;
+}
+
+size_t jobs_running(void)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < slot_count; i++) {
+        count += slots[i]->state != JOB_FINISHED && slots[i]->state != JOB_FREE;
+    }
+    return count;
+}
+
+size_t jobs_alive(void)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < slot_count; i++) {
+        count += slots[i]->control >= 0;
+    }
+    return count + strays;
+}
+
+static void start_error(uint32_t id, int err, uint8_t phase)
+{
+    uint8_t payload[WALDO_HAND_START_ERROR_LEN];
+
+    start_error_encode(payload, err, phase);
+    out_frame(WALDO_HAND_START_ERROR, id, payload, sizeof payload);
+}
+
+static struct job *new_job(const struct run *run, uint32_t id)
+{
+    struct job *job = map_pages(sizeof *job);
+
+    if (job == NULL) {
+        return NULL;
+    }
+    job->state = JOB_STARTING;
+    job->id = id;
+    job->flags = run->flags;
+    job->control = job->in = job->capture_fd = -1;
+    job->streams[0].fd = job->streams[1].fd = -1;
+    if (!job_output_init(job, run)) {
+        job_output_free(job);
+        unmap_pages(job, sizeof *job);
+        return NULL;
+    }
+    return job;
+}
+
+static void free_job(struct job *job)
+{
+    job_output_free(job);
+    job_input_free(job);
+    close_fd(&job->streams[0].fd);
+    close_fd(&job->streams[1].fd);
+    close_fd(&job->control);
+    unmap_pages(job, sizeof *job);
+}
+
+/* Stdin for a command without one: /dev/null, or in an image without it an empty pipe. */
+static int open_null(void)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int ends[2];
+
+    if (fd < 0 && make_pipe(ends) == 0) {
+        close(ends[1]);
+        fd = ends[0];
+    }
+    return fd;
+}
+
+static bool open_output(struct job *job, int stream, int *ret_write_end)
+{
+    int ends[2];
+
+    if (make_pipe(ends) != 0) {
+        return false;
+    }
+    set_nonblock(ends[0]);
+    job->streams[stream].fd = ends[0];
+    *ret_write_end = ends[1];
+    return true;
+}
+
+static bool open_input(struct job *job, int *ret_read_end)
+{
+    int ends[2];
+
+    if ((job->flags & WALDO_HAND_RUN_STDIN) == 0) {
+        *ret_read_end = open_null();
+        return *ret_read_end >= 0;
+    }
+    if (make_pipe(ends) != 0) {
+        return false;
+    }
+    set_nonblock(ends[1]);
+    job->in = ends[1];
+    *ret_read_end = ends[0];
+    return true;
+}
+
+/* Opens this side's ends into the job and the command's into fds. */
+static bool open_fds(struct job *job, struct job_fds *fds)
+{
+    int pair[2];
+
+    if (!open_input(job, &fds->in) || !open_output(job, 0, &fds->out)) {
+        return false;
+    }
+    if ((job->flags & WALDO_HAND_RUN_MERGE) == 0 && !open_output(job, 1, &fds->err)) {
+        return false;
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+        return false;
+    }
+    job->control = pair[0];
+    fds->control = pair[1];
+    return true;
+}
+
+/* Forks the job parent; 0 or an errno. */
+static int start_parent(struct job *job, const struct run *run)
+{
+    struct job_fds fds = { -1, -1, -1, -1 };
+    pid_t pid = -1;
+    int err = 0;
+
+    if (open_fds(job, &fds)) {
+        /* The job's pages are not there in the child. */
+        pid = fork();
+        if (pid == 0) {
+            if (fds.err < 0) {
+                fds.err = fds.out;
+            }
+            parent_main(run, &fds);
+        }
+    }
+    if (pid < 0) {
+        err = errno;
+    }
+    job->parent = pid;
+    close_fd(&fds.in);
+    close_fd(&fds.out);
+    close_fd(&fds.err);
+    close_fd(&fds.control);
+    return err;
+}
+
+int jobs_run(const struct frame *frame)
+{
+    struct run run;
+    struct job *job;
+    uint8_t phase;
+    int err = run_decode(frame, &run, &phase);
+
+    if (err < 0) {
+        return WALDO_HAND_E_PAYLOAD;
+    }
+    if (err != 0) {
+        start_error(frame->id, err, phase);
+        return 0;
+    }
+    if (jobs_running() >= WALDO_HAND_JOBS_MAX || slot_count >= WALDO_HAND_SLOTS_MAX) {
+        start_error(frame->id, EAGAIN, WALDO_HAND_PHASE_LIMIT);
+        return 0;
+    }
+    job = new_job(&run, frame->id);
+    err = job == NULL ? ENOMEM : start_parent(job, &run);
+    if (err != 0) {
+        start_error(frame->id, err, WALDO_HAND_PHASE_RESOURCES);
+        if (job != NULL) {
+            free_job(job);
+        }
+        return 0;
+    }
+    slots[slot_count++] = job;
+    return 0;
+}
+
+int jobs_stdin(const struct frame *frame)
+{
+    struct job *job = find_job(frame->id);
+
+    if (frame->len == 0) {
+        return WALDO_HAND_E_PAYLOAD;
+    }
+    return job == NULL ? 0 : job_input(job, frame->payload, frame->len);
+}
+
+int jobs_stdin_eof(const struct frame *frame)
+{
+    struct job *job = find_job(frame->id);
+
+    if (job != NULL) {
+        job_input_eof(job);
+    }
+    return 0;
+}
+
+static void send_order(struct job *job, const struct order *order)
+{
+    if (job->control >= 0) {
+        send(job->control, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+}
+
+int jobs_signal(const struct frame *frame)
+{
+    struct order order = { .kind = ORDER_SIGNAL };
+    struct job *job = find_job(frame->id);
+
+    if (frame->len < 5) {
+        return WALDO_HAND_E_PAYLOAD;
+    }
+    order.sig = (int)get_u32(frame->payload);
+    order.scope = frame->payload[4];
+    if (order.sig < 1 || order.sig > 64 || order.scope > WALDO_HAND_SCOPE_TREE) {
+        return WALDO_HAND_E_PAYLOAD;
+    }
+    if (job != NULL) {
+        send_order(job, &order);
+    }
+    return 0;
+}
+
+int jobs_credit(const struct frame *frame)
+{
+    struct job *job = find_job(frame->id);
+    uint64_t more;
+
+    if (frame->len < 8) {
+        return WALDO_HAND_E_PAYLOAD;
+    }
+    more = get_u64(frame->payload);
+    if (job != NULL) {
+        job->credit = more > UINT64_MAX - job->credit ? UINT64_MAX : job->credit + more;
+    }
+    return 0;
+}
+
+bool jobs_cancel(uint32_t id, uint32_t grace_ms)
+{
+    struct order order = { .kind = ORDER_CANCEL, .grace_ms = grace_ms };
+    struct job *job = find_job(id);
+
+    if (job != NULL) {
+        send_order(job, &order);
+    }
+    return job != NULL;
+}
+
+void jobs_cancel_all(void)
+{
+    for (size_t i = 0; i < slot_count; i++) {
+        jobs_cancel(slots[i]->id, 0);
+    }
+}
+
+/* Adds a descriptor to the poll set. */
+static void poll_part(struct pollfd *fds, size_t *count, struct job *job, enum part part, int fd,
+                      short events)
+{
+    fds[*count] = (struct pollfd){ .fd = fd, .events = events };
+    polled[*count].job = job;
+    polled[*count].part = part;
+    ++*count;
+}
+
+size_t jobs_poll(struct pollfd *fds)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < slot_count; i++) {
+        struct job *job = slots[i];
+
+        if (job->control >= 0) {
+            poll_part(fds, &count, job, PART_CONTROL, job->control, POLLIN);
+        }
+        for (int stream = 0; stream < 2; stream++) {
+            if (job_wants_output(job, stream)) {
+                poll_part(fds, &count, job, stream == 0 ? PART_OUT : PART_ERR,
+                          job->streams[stream].fd, POLLIN);
+            }
+        }
+        if (job->in >= 0 && job->in_start < job->in_end) {
+            poll_part(fds, &count, job, PART_IN, job->in, POLLOUT);
+        }
+    }
+    return count;
+}
+
+/* The leader ended: what is in the pipes now is owed to the host. */
+static void begin_draining(struct job *job, const struct exit_info *info)
+{
+    uint32_t flags = job->exit.flags;
+    struct exit_info counts = job->exit;
+
+    job->exit = *info;
+    job->exit.flags |= flags;
+    job->exit.capture_errno = counts.capture_errno;
+    job->exit.captured = counts.captured;
+    job->exit.capture_lost = counts.capture_lost;
+    job->state = JOB_DRAINING;
+    job->drain_end_ms = now_ms() + WALDO_HAND_DRAIN_MS;
+    for (int i = 0; i < 2; i++) {
+        int waiting = 0;
+
+        if (job->streams[i].fd >= 0 && ioctl(job->streams[i].fd, FIONREAD, &waiting) == 0) {
+            job->streams[i].owed = (uint64_t)waiting;
+        }
+    }
+}
+
+static void on_report(struct job *job, const struct report *report)
+{
+    uint8_t payload[WALDO_HAND_STARTED_LEN];
+
+    if (report->kind == REPORT_STARTED) {
+        put_u32(payload, report->pid);
+        out_frame(WALDO_HAND_STARTED, job->id, payload, sizeof payload);
+        job->state = JOB_RUNNING;
+    } else if (report->kind == REPORT_ERROR) {
+        start_error(job->id, report->err, report->phase);
+        job->state = JOB_FREE;
+    } else {
+        begin_draining(job, &report->exit);
+    }
+}
+
+/* The job parent is gone without a word: its orphans have come to us. */
+static void on_lost(struct job *job)
+{
+    struct exit_info info = { .flags = WALDO_HAND_EXIT_LOST };
+
+    strays = true;
+    if (job->state == JOB_STARTING) {
+        start_error(job->id, EIO, WALDO_HAND_PHASE_RESOURCES);
+        job->state = JOB_FREE;
+    } else if (job->state == JOB_RUNNING) {
+        begin_draining(job, &info);
+    }
+}
+
+static void on_control(struct job *job)
+{
+    struct report report;
+
+    while (job->control >= 0) {
+        ssize_t n = recv(job->control, &report, sizeof report, MSG_DONTWAIT);
+
+        if (n == (ssize_t)sizeof report) {
+            on_report(job, &report);
+        } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            return;
+        } else {
+            close_fd(&job->control);
+            if (job->state == JOB_STARTING || job->state == JOB_RUNNING) {
+                on_lost(job);
+            }
+        }
+    }
+}
+
+void jobs_ready(const struct pollfd *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct job *job = polled[i].job;
+
+        if (fds[i].revents == 0) {
+            continue;
+        }
+        if (polled[i].part == PART_CONTROL) {
+            on_control(job);
+        } else if (polled[i].part == PART_IN) {
+            if (job->in >= 0) {
+                job_write_input(job);
+            }
+        } else {
+            int stream = polled[i].part == PART_OUT ? 0 : 1;
+
+            if (job_wants_output(job, stream)) {
+                job_read_output(job, stream);
+            }
+        }
+    }
+}
+
+/* Has all been read that the leader wrote, and late output been given its time? */
+static bool is_drained(const struct job *job, bool late)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct stream *stream = &job->streams[i];
+
+        if (stream->fd >= 0 && (!late || stream->owed > 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void finish(struct job *job)
+{
+    uint8_t payload[WALDO_HAND_EXIT_LEN];
+    struct exit_info *info = &job->exit;
+
+    for (int i = 0; i < 2; i++) {
+        info->total[i] = job->streams[i].total;
+        info->sent[i] = job->streams[i].sent;
+        if (job->streams[i].fd >= 0) {
+            info->flags |= WALDO_HAND_EXIT_OPEN;
+        }
+        if (info->sent[i] < info->total[i]) {
+            info->flags |= WALDO_HAND_EXIT_TRUNCATED;
+        }
+    }
+    exit_encode(payload, info);
+    out_frame(WALDO_HAND_EXIT, job->id, payload, sizeof payload);
+    job->state = JOB_FINISHED;
+    job_output_free(job);
+    job_input_free(job);
+}
+
+/* Moves a job on; returns ms until it wants to be looked at again, -1: no time matters. */
+static int64_t step_job(struct job *job)
+{
+    uint64_t now;
+
+    job_acknowledge(job);
+    if (job->state == JOB_DRAINING) {
+        now = now_ms();
+        if (!is_drained(job, now >= job->drain_end_ms)) {
+            return now < job->drain_end_ms ? (int64_t)(job->drain_end_ms - now) : -1;
+        }
+        job->state = JOB_FLUSHING;
+    }
+    if (job->state == JOB_FLUSHING && job_send_tails(job)) {
+        finish(job);
+    }
+    return -1;
+}
+
+static void reap(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
+    }
+}
+
+/* Kills what dead job parents left behind; everything below living ones is left alone. */
+static int64_t end_strays(void)
+{
+    static pid_t keep[WALDO_HAND_SLOTS_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < slot_count; i++) {
+        if (slots[i]->control >= 0) {
+            keep[count++] = slots[i]->parent;
+        }
+    }
+    strays = tree_signal(SIGKILL, keep, count) > 0;
+    return strays ? STRAY_TICK_MS : -1;
+}
+
+int64_t jobs_step(void)
+{
+    int64_t due = -1;
+
+    reap();
+    if (strays) {
+        due = end_strays();
+    }
+    for (size_t i = 0; i < slot_count;) {
+        struct job *job = slots[i];
+        int64_t next = step_job(job);
+        bool over = job->state == JOB_FREE || (job->state == JOB_FINISHED && job->control < 0 &&
+                                               job->streams[0].fd < 0 && job->streams[1].fd < 0);
+
+        if (over) {
+            free_job(job);
+            slots[i] = slots[--slot_count];
+            continue;
+        }
+        if (next >= 0 && (due < 0 || next < due)) {
+            due = next;
+        }
+        i++;
+    }
+    return due;
+}

@@ -1,0 +1,28 @@
+#include <string.h>
+#include <unistd.h>
+
+#include "keeper.h"
+#include "server.h"
+
+static int usage(void)
+{
+    static const char text[] =
+        "usage: waldo-hand [server]\n"
+        "       waldo-hand keeper CONTROL IN OUT [KEEP...] -- PROGRAM [ARG...]\n";
+
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    return WALDO_HAND_STATUS_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    int status = WALDO_HAND_STATUS_USAGE;
+
+    if (argc < 2 || (argc == 2 && strcmp(argv[1], "server") == 0)) {
+        return server_main();
+    }
+    if (strcmp(argv[1], "keeper") == 0) {
+        status = keeper_main(argc - 2, argv + 2);
+    }
+    return status == WALDO_HAND_STATUS_USAGE ? usage() : status;
+}

@@ -1,0 +1,55 @@
+/* What the parts of server mode share: the output queue and the calls between them. */
+#ifndef WALDO_HAND_SERVER_H
+#define WALDO_HAND_SERVER_H
+
+#include <poll.h>
+
+#include "wire.h"
+
+/* More unread output than this: no further OUT, ERR, DATA; no further input. */
+#define OUT_DATA_MARK  (256u * 1024u)
+#define OUT_INPUT_MARK (1024u * 1024u)
+
+int server_main(void);
+
+/* Output queue. */
+size_t out_pending(void);
+bool out_room_for_data(void);
+void out_frame(uint8_t type, uint32_t id, const void *payload, size_t len);
+/* A frame whose payload is two parts. */
+void out_frame2(uint8_t type, uint32_t id, const void *head, size_t head_len, const void *body,
+                size_t body_len);
+void out_done(uint32_t id, int err, uint8_t where, uint8_t flags, uint64_t value);
+/* False if the output is broken. */
+bool out_flush(void);
+
+/* Jobs. An id is in use as long as anything of its job exists. */
+bool jobs_has(uint32_t id);
+/* Each returns 0 or the code of an ERROR. */
+int jobs_run(const struct frame *frame);
+int jobs_stdin(const struct frame *frame);
+int jobs_stdin_eof(const struct frame *frame);
+int jobs_signal(const struct frame *frame);
+int jobs_credit(const struct frame *frame);
+/* True if the id is a job's. */
+bool jobs_cancel(uint32_t id, uint32_t grace_ms);
+void jobs_cancel_all(void);
+size_t jobs_running(void); /* without EXIT so far */
+size_t jobs_alive(void);   /* whose job parent lives */
+#define JOBS_FDS_MAX (WALDO_HAND_SLOTS_MAX * 4u)
+size_t jobs_poll(struct pollfd *fds);
+void jobs_ready(const struct pollfd *fds, size_t count);
+/* Moves on what needs no descriptor; returns ms until it must be called again, -1 for never. */
+int64_t jobs_step(void);
+
+/* Files. */
+bool files_has(uint32_t id);
+int files_request(const struct frame *frame);
+void files_write_data(const struct frame *frame);
+void files_write_end(uint32_t id);
+bool files_cancel(uint32_t id);
+/* Makes a chunk of DATA for each READ and LIST while there is room; true if there were any. */
+bool files_step(void);
+void files_end(void);
+
+#endif

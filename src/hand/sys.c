@@ -1,0 +1,213 @@
+#define _GNU_SOURCE
+#include "sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Kernel numbers that an older libc may lack; the same on x86-64 and arm64. */
+#define NR_CLOSE_RANGE 436
+#define NR_OPENAT2     437
+
+#define RESOLVE_FLAGS (0x02u | 0x08u) /* RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH */
+#define NOREPLACE     1u
+
+/* struct open_how of linux/openat2.h, which musl's include path does not hold. */
+struct how {
+    uint64_t flags, mode, resolve;
+};
+
+static volatile sig_atomic_t end_seen;
+static sigset_t wait_mask;
+
+uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t now_ms(void)
+{
+    return now_ns() / 1000000u;
+}
+
+int make_pipe(int fds[2])
+{
+    return pipe2(fds, O_CLOEXEC);
+}
+
+void set_nonblock(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags >= 0) {
+        fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    }
+}
+
+void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+void close_between(unsigned first, unsigned last)
+{
+    struct rlimit limit;
+
+    if (first > last || syscall(NR_CLOSE_RANGE, first, last, 0u) == 0) {
+        return;
+    }
+    /* A kernel before 5.9: one by one. */
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < last) {
+        last = (unsigned)limit.rlim_cur;
+    }
+    for (unsigned fd = first; fd <= last && fd < 65536; fd++) {
+        close((int)fd);
+    }
+}
+
+void open_standard_fds(void)
+{
+    int ends[2], fd;
+
+    do {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    } while (fd >= 0 && fd <= 2);
+    if (fd >= 0) {
+        close(fd);
+        return;
+    }
+    /* No /dev: pipes without a peer do as well. */
+    while (make_pipe(ends) == 0 && ends[0] <= 2) {
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
+void *map_pages(size_t size)
+{
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (pages == MAP_FAILED) {
+        return NULL;
+    }
+    madvise(pages, size, MADV_DONTFORK);
+    return pages;
+}
+
+void unmap_pages(void *pages, size_t size)
+{
+    if (pages != NULL) {
+        munmap(pages, size);
+    }
+}
+
+int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
+{
+    struct how how = { .flags = (uint64_t)flags | O_CLOEXEC,
+                       .mode = mode,
+                       .resolve = RESOLVE_FLAGS };
+    long fd = -1;
+
+    /* EAGAIN: something on the way was renamed meanwhile. */
+    for (int tries = 0; tries < 16; tries++) {
+        fd = syscall(NR_OPENAT2, dirfd, path, &how, sizeof how);
+        if (fd >= 0 || errno != EAGAIN) {
+            break;
+        }
+    }
+    return (int)fd;
+}
+
+bool have_openat2(void)
+{
+    int fd = open_beneath(AT_FDCWD, ".", O_PATH | O_DIRECTORY, 0);
+
+    if (fd >= 0) {
+        close(fd);
+        return true;
+    }
+    /* Old container engines answer EPERM to calls that their filter does not know. */
+    return errno != ENOSYS && errno != EPERM;
+}
+
+int rename_noreplace(int from_dir, const char *from, int to_dir, const char *to)
+{
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, NOREPLACE);
+}
+
+ssize_t read_dents(int fd, void *buf, size_t size)
+{
+    return syscall(SYS_getdents64, fd, buf, size);
+}
+
+int make_memory_file(const char *name)
+{
+    return (int)syscall(SYS_memfd_create, name, 0u);
+}
+
+static void on_child(int sig)
+{
+    (void)sig;
+}
+
+static void on_end(int sig)
+{
+    (void)sig;
+    end_seen = 1;
+}
+
+void signals_init(bool is_server)
+{
+    static const int ends[] = { SIGTERM, SIGINT, SIGHUP };
+    struct sigaction action = { .sa_handler = SIG_DFL };
+    sigset_t all;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    for (int sig = 1; sig <= 64; sig++) {
+        sigaction(sig, &action, NULL);
+    }
+    action.sa_handler = on_child;
+    sigaction(SIGCHLD, &action, NULL);
+    sigfillset(&wait_mask);
+    sigdelset(&wait_mask, SIGCHLD);
+    if (is_server) {
+        action.sa_handler = on_end;
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+            sigaction(ends[i], &action, NULL);
+            sigdelset(&wait_mask, ends[i]);
+        }
+    }
+}
+
+bool signal_end_seen(void)
+{
+    return end_seen != 0;
+}
+
+int wait_fds(struct pollfd *fds, size_t count, int64_t timeout_ms)
+{
+    struct timespec ts = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000 };
+
+    return ppoll(fds, count, timeout_ms < 0 ? NULL : &ts, &wait_mask);
+}
+
+void signals_unblock(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}

@@ -1,0 +1,51 @@
+/* Small wrappers of Linux calls that libc does not have or has in an unfit form. */
+#ifndef WALDO_HAND_SYS_H
+#define WALDO_HAND_SYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+uint64_t now_ns(void);
+uint64_t now_ms(void);
+
+/* Both ends close-on-exec and blocking. */
+int make_pipe(int fds[2]);
+void set_nonblock(int fd);
+void close_fd(int *fd);
+/* Closes all descriptors from first to last. */
+void close_between(unsigned first, unsigned last);
+/* Makes 0, 1 and 2 open, so that no later descriptor gets such a number. */
+void open_standard_fds(void);
+
+/* Fresh zero pages that forked children do not get; NULL without memory. */
+void *map_pages(size_t size);
+void unmap_pages(void *pages, size_t size);
+
+/* openat2 that stays below dirfd and follows no magic links. */
+int open_beneath(int dirfd, const char *path, int flags, mode_t mode);
+bool have_openat2(void);
+int rename_noreplace(int from_dir, const char *from, int to_dir, const char *to);
+ssize_t read_dents(int fd, void *buf, size_t size);
+int make_memory_file(const char *name);
+
+struct dent {
+    uint64_t ino;
+    int64_t off;
+    uint16_t reclen;
+    uint8_t type;
+    char name[];
+};
+
+/* Default signal actions, everything blocked; the named few end a wait by wait_fds. */
+void signals_init(bool is_server);
+bool signal_end_seen(void);
+
+struct pollfd;
+/* poll that SIGCHLD (and in the server SIGTERM, SIGINT, SIGHUP) interrupts without a race. */
+int wait_fds(struct pollfd *fds, size_t count, int64_t timeout_ms);
+/* In the child before exec: an empty mask. */
+void signals_unblock(void);
+
+#endif
