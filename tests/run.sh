@@ -66,7 +66,7 @@ if [ -n "$missing" ]; then
     sudo=''
     [ "$(id -u)" -eq 0 ] || sudo=sudo
     apt="$sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -q -y"
-    $apt update
+    $apt update || printf 'Not every package list could be read; going on.\n'
     # shellcheck disable=SC2086 # both are lists of words
     $apt install --no-install-recommends $missing
 fi

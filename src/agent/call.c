@@ -135,8 +135,8 @@ static waldo_status end_call(waldo_tool_call *call, waldo__call_end end, waldo_s
     return WALDO_OK;
 }
 
-static waldo_status end_printf(waldo_tool_call *call, waldo__call_end end, const char *format,
-                               va_list args)
+static WALDO_PRINTF(3, 0) waldo_status
+    end_printf(waldo_tool_call *call, waldo__call_end end, const char *format, va_list args)
 {
     waldo__buf text = WALDO__BUF_INIT(RESULT_MAX);
     waldo_status status = waldo__buf_vprintf(&text, format, args);

@@ -42,12 +42,14 @@ typedef enum waldo__json_type {
 /* All getters accept NULL and answer "none". */
 waldo__json_type waldo__json_type_of(const waldo__json_value *value);
 const waldo__json_value *waldo__json_get(const waldo__json_value *object, const char *key);
-/* "a.b" */
+const char *waldo__json_key(const waldo__json_value *member); /* NULL outside of objects */
+
+/* Follow member names, and positions in arrays, such as "choices.0.delta". */
 const waldo__json_value *waldo__json_path(const waldo__json_value *value, const char *dotted);
-/* iterate, O(1) a step */
+
+/* Iterate over members or elements, O(1) a step; NULL at the end. */
 const waldo__json_value *waldo__json_first(const waldo__json_value *container);
 const waldo__json_value *waldo__json_next(const waldo__json_value *element);
-const char *waldo__json_key(const waldo__json_value *member); /* NULL outside of objects */
 size_t waldo__json_count(const waldo__json_value *container);
 
 /* Typed values; 0 when the type is another or out of range, and then *ret stays. */
@@ -56,8 +58,7 @@ int waldo__json_int(const waldo__json_value *value, int64_t *ret); /* whole and 
 int waldo__json_num(const waldo__json_value *value, double *ret);
 int waldo__json_bool(const waldo__json_value *value, int *ret);
 
-/* The same for a member, with a fallback. */
-/* "" when not there */
+/* The same for a member, with a fallback; for text it is "". */
 waldo_str waldo__json_get_str(const waldo__json_value *object, const char *key);
 int64_t waldo__json_get_int(const waldo__json_value *object, const char *key, int64_t fallback);
 int waldo__json_get_bool(const waldo__json_value *object, const char *key, int fallback);
@@ -87,23 +88,24 @@ typedef struct waldo__json_writer {
 
 void waldo__json_writer_init(waldo__json_writer *writer, waldo__buf *out);
 
-/* Every call appends; failures stick in out->status. key is NULL inside arrays and at the top. */
+/*
+ * Every call appends; failures stick in out->status. key is NULL inside arrays and at the top.
+ * Text is escaped; invalid UTF-8, and NUL, which readers (ours too) refuse even as an escape,
+ * become U+FFFD. A number is null unless finite. Raw JSON is spliced as it is.
+ */
 void waldo__jw_object(waldo__json_writer *writer, const char *key);
 void waldo__jw_array(waldo__json_writer *writer, const char *key);
 void waldo__jw_end(waldo__json_writer *writer, char closing); /* '}' or ']' */
-/* escapes; invalid UTF-8 becomes U+FFFD */
 void waldo__jw_str(waldo__json_writer *writer, const char *key, waldo_str text);
 void waldo__jw_int(waldo__json_writer *writer, const char *key, int64_t value); /* exact */
-/* null unless finite */
 void waldo__jw_num(waldo__json_writer *writer, const char *key, double value);
 void waldo__jw_bool(waldo__json_writer *writer, const char *key, int value);
 void waldo__jw_null(waldo__json_writer *writer, const char *key);
-/* spliced as it is */
 void waldo__jw_raw(waldo__json_writer *writer, const char *key, waldo_str json);
 void waldo__jw_base64(waldo__json_writer *writer, const char *key, waldo_str prefix,
-                      waldo_str bytes);
+                      waldo_str bytes); /* one string: prefix, then bytes in base64 */
 
-/* Append text as the inside of a JSON string, without quotes. */
+/* Append text as the inside of a JSON string, without quotes; as waldo__jw_str() does. */
 waldo_status waldo__json_escape(waldo_str text, waldo__buf *out);
 
 #endif

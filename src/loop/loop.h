@@ -31,7 +31,8 @@ int waldo__loop_forked(const waldo__loop *loop);
 
 /*
  * One round. deadline_ns: wait until then for work (0: do not wait; WALDO__NEVER). max_us: stop
- * starting new work after so long (0: no limit). WALDO_ETIMEDOUT when the wait ended without work.
+ * starting new work after so long (0: no limit). WALDO_ETIMEDOUT when a wait ended without work;
+ * WALDO_OK also when a signal ended it.
  */
 waldo_status waldo__loop_round(waldo__loop *loop, int64_t deadline_ns, uint32_t max_us);
 

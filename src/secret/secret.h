@@ -6,6 +6,7 @@
 #ifndef WALDO_SECRET_SECRET_H
 #define WALDO_SECRET_SECRET_H
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include <waldo/keys.h>
 #include <waldo/sys/error.h>
@@ -56,8 +57,5 @@ void waldo__scrubber_free(waldo__scrubber *scrubber);
 /* SHA-256, for hashes of arguments and content. */
 void waldo__sha256(waldo_str bytes, unsigned char ret_hash[32]);
 void waldo__sha256_hex(waldo_str bytes, char ret_hex[65]);
-
-/* Standard base64 with padding, appended. */
-waldo_status waldo__base64(waldo_str bytes, waldo__buf *out);
 
 #endif

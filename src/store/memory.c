@@ -105,7 +105,7 @@ static waldo_status keep_records(memory *store, const char *name, uint64_t expec
             forget_last(s, i);
             return WALDO_ENOMEM;
         }
-        *slot = (waldo_str) { copy, records[i].len };
+        *slot = (waldo_str){ copy, records[i].len };
     }
     return WALDO_OK;
 }
@@ -121,7 +121,7 @@ static void memory_append(void *self, const char *name, uint64_t expected_seq,
     if (entry == NULL) {
         return;
     }
-    *entry = (waiting) { .done = done, .userdata = userdata };
+    *entry = (waiting){ .done = done, .userdata = userdata };
     if (store->keep) {
         entry->status = keep_records(store, name, expected_seq, records, count);
     }

@@ -94,7 +94,7 @@ static entry *entry_new(const waldo_item *item)
         return NULL;
     }
     at = e->texts;
-    *e = (entry) { .item = *item };
+    *e = (entry){ .item = *item };
     e->item.text = move_text(&at, item->text);
     e->item.id = move_text(&at, item->id);
     e->item.name = move_text(&at, item->name);

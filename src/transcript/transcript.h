@@ -1,6 +1,6 @@
 /*
- * The transcript of one run: an append-only list of items with the fields an adapter reads, and their
- * JSON when asked for. Pure; what to append and when is the run's business.
+ * The transcript of one run: an append-only list of items with the fields an adapter reads, and
+ * their JSON when asked for. Pure; what to append and when is the run's business.
  */
 #ifndef WALDO_TRANSCRIPT_TRANSCRIPT_H
 #define WALDO_TRANSCRIPT_TRANSCRIPT_H
@@ -31,8 +31,8 @@ waldo_status waldo__item_write(const waldo_item *item, waldo__buf *out);
 /* ---- journal records ---- */
 
 /*
- * A record is one line: "sequence number, CRC-32 of what follows, JSON". The JSON object's "t" names
- * what it records.
+ * A record is one line: "sequence number, CRC-32 of what follows, JSON". The JSON object's "t"
+ * names what it records.
  */
 waldo_status waldo__record_write(uint64_t seq, waldo_str json, waldo__buf *out);
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import gate
 
-PROBLEM = re.compile(r'^(?:\.\./)*(\S+?):(\d+):(?:\d+:)? (?:fatal )?(?:error|warning): (.*)$', re.M)
+PROBLEM = re.compile(r'^(\S+?):(\d+):(?:\d+:)? (?:fatal )?(?:error|warning): (.*)$', re.M)
+UNDEFINED = re.compile(r"undefined reference to [`']\w+'")
 
 
 def violations(root, build, compiler):
@@ -25,9 +26,10 @@ def violations(root, build, compiler):
             return
     done = subprocess.run(['ninja', '-j2', '-k0', '-C', folder], capture_output=True, text=True)
     if done.returncode:
-        problems = [(os.path.relpath((folder / match[1]).resolve(), root) if '..' in match[0]
-                     else match[1], match[2], f'{compiler}: {match[3]}')
+        problems = [(os.path.relpath(folder / match[1], root), match[2], f'{compiler}: {match[3]}')
                     for match in PROBLEM.finditer(done.stdout)]
+        problems += [('meson.build', 1, f'{compiler}: {undefined}')
+                     for undefined in sorted(set(UNDEFINED.findall(done.stdout)))]
         yield from problems or [('meson.build', 1, f'{compiler}: {done.stdout[-2000:]}')]
 
 

@@ -39,6 +39,9 @@ def exported_violations(root, library, exported):
 
 def violations(root, build):
     shared = build / 'libwaldo.so'
+    if not shared.exists():
+        yield shared, 1, 'not built'
+        return
     exported = sorted({symbol for symbol, _ in defined(shared, '-D')})
     yield from exported_violations(root, shared, exported)
     for symbol, member in defined(build / 'libwaldo.a', '-g'):

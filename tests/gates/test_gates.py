@@ -11,7 +11,7 @@ GATES = Path(__file__).parent
 ROOT = GATES.parents[1]
 BUILD = ROOT / 'build-gates'
 
-TEXT_GATES = ['layers', 'banned', 'sizes', 'format', 'text', 'links', 'readme', 'headers', 'suites']
+TEXT_GATES = ['layers', 'banned', 'sizes', 'format', 'text', 'links', 'readme', 'headers', 'suites', 'shell']
 
 
 def run_gate(name, *arguments):
@@ -209,6 +209,11 @@ def test_text_finds(tree, line, message):
 def test_suites_finds_a_test_that_never_runs(tree, path, text, message):
     plant(tree / path, text)
     finds(message, 'suites', '--root', tree)
+
+
+def test_shell_finds_a_bash_word_and_an_unquoted_one(tree):
+    plant(tree / 'tests/planted.sh', '#!/bin/sh\nif [[ -n "$1" ]]; then rm $1; fi\n')
+    finds('tests/planted.sh:2: ', 'shell', '--root', tree)
 
 
 # --- pages ---------------------------------------------------------------------------------------

@@ -1,0 +1,10 @@
+/* Base64. */
+#ifndef WALDO_BASE_BASE64_H
+#define WALDO_BASE_BASE64_H
+
+#include "base/buf.h"
+
+/* Append bytes in the standard alphabet, with padding. */
+waldo_status waldo__base64(waldo_str bytes, waldo__buf *out);
+
+#endif
