@@ -345,8 +345,7 @@ def test_compilers_finds_a_warning(small, compiler):
     ('    return atoi("1");\n', 6, 'cert-err34-c'),
     ('    if (getpid() == 1)\n        return 1;\n    return 0;\n', 6,
      'readability-braces-around-statements'),
-    ('    char text[4];\n    memset(text, 0, sizeof(text) * sizeof(text));\n'
-     '    return text[0];\n', 7, 'bugprone-sizeof-expression'),
+    ('    double half = getpid() / 2;\n    return half > 1.0;\n', 6, 'bugprone-integer-division'),
 ])
 def test_tidy_finds(small, body, line, check):
     plant(small / 'src/small.c', '#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n'
