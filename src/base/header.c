@@ -19,7 +19,9 @@ int waldo__header_get(waldo_str headers, const char *name, waldo_str *ret_value)
     return 0;
 }
 
-/* A decimal such as "1.5" in thousandths; 0 when text is not one. Digits behind the third are cut. */
+/*
+ * A decimal such as "1.5" in thousandths; 0 when text is not one. Digits behind the third are cut.
+ */
 static int parse_thousandths(waldo_str text, int64_t *ret_value)
 {
     int64_t value = 0, unit = 1000;

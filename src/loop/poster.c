@@ -1,4 +1,6 @@
-/* Posts from other threads, and the eventfd by which anybody makes the loop's descriptor readable. */
+/*
+ * Posts from other threads, and the eventfd by which anybody makes the loop's descriptor readable.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,10 @@
 /* The run queue: rings of tasks whose memory belongs to their owners. */
 #include "loop/internal.h"
 
-/* Tasks queued by tasks run in the same round, but sockets are looked at again after so many passes. */
+/*
+ * Tasks queued by tasks run in the same round, but sockets are looked at again after so many
+ * passes.
+ */
 enum { MAX_PASSES = 8 };
 
 void waldo__ring_init(waldo__task *head)

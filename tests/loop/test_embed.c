@@ -13,7 +13,9 @@
 
 enum { ROUNDS = 200 };
 
-/* One task, then a byte over a socket, then a timer, and so on: every kind of work follows another. */
+/*
+ * One task, then a byte over a socket, then a timer, and so on: every kind of work follows another.
+ */
 struct chain {
     waldo__loop *loop;
     int pair[2];

@@ -52,7 +52,9 @@ static void cancelled(void *userdata)
     ((struct things *)userdata)->cancels++;
 }
 
-/* Everything a program may do with its objects after fork(); the number of the first wrong answer. */
+/*
+ * Everything a program may do with its objects after fork(); the number of the first wrong answer.
+ */
 static int misuse(struct things *things)
 {
     waldo__watch *watch = NULL;

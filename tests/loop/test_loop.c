@@ -161,7 +161,9 @@ static void watches_freed_in_a_callback(void **state)
     assert_false(readable(place, 0));
 }
 
-/* The number of a closed descriptor is given to another one, which is watched by the same callback. */
+/*
+ * The number of a closed descriptor is given to another one, which is watched by the same callback.
+ */
 static void reuse_number(void *userdata, unsigned events)
 {
     struct place *place = userdata;
