@@ -15,14 +15,16 @@ typedef struct waldo__json_value waldo__json_value; /* borrowed from its documen
 
 typedef struct waldo__json_limits {
     size_t max_bytes;      /* 0: 64 MiB */
-    size_t max_depth;      /* 0: 128 */
+    size_t max_depth;      /* 0: 128; more than 512 counts as 512 */
+    size_t max_values;     /* 0: one million, each about 64 bytes of memory besides its text */
     int allow_duplicates;  /* 1: the first of two equal keys counts, as servers' output may hold */
     int repair_surrogates; /* 1: a lone surrogate escape becomes U+FFFD instead of an error */
 } waldo__json_limits;
 
 /*
  * Parse exactly one value with nothing but white space around it. limits may be NULL.
- * WALDO_EJSON, WALDO_EUTF8, WALDO_ETOOBIG, WALDO_ENOMEM; the message names the offset.
+ * WALDO_EJSON, WALDO_EUTF8, WALDO_ETOOBIG, WALDO_ENOMEM; the message names the offset. A NUL escape
+ * is an error, as text ends at a NUL in too many places.
  */
 waldo_status waldo__json_parse(waldo_str text, const waldo__json_limits *limits,
                                waldo__json **ret_doc, waldo_error **ret_err);
