@@ -120,7 +120,8 @@ python_tests() { # SUITE PATH...
     scripts=$(find "$@" -name 'test_*.py' -not -path '*/node_modules/*' 2>/dev/null | sort)
     [ -n "$scripts" ] || return 0
     # shellcheck disable=SC2086 # a list of paths without spaces
-    "$python" -m pytest -q -p no:cacheprovider --junitxml="$reports/$suite-scripts.xml" $scripts || true
+    timeout --kill-after=30 1500 "$python" -m pytest -q -p no:cacheprovider -o faulthandler_timeout=600 \
+        --junitxml="$reports/$suite-scripts.xml" $scripts || true
     [ -s "$reports/$suite-scripts.xml" ] || echo "$suite: pytest left no report" >>"$reports/steps.failed"
 }
 
