@@ -166,7 +166,7 @@ def test_a_request_on_a_dying_reused_connection_is_recorded(chat):
             assert part
             answer += part
         connection.sendall(request(body))
-        assert connection.recv(65536) == b""
+        receive(connection)
     first, second = chat.requests()
     assert first["connection"] == second["connection"] and second["on_connection"] == 1
 
