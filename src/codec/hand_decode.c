@@ -363,6 +363,9 @@ static waldo_status feed_partial(waldo__hand_decoder *decoder, waldo_str *bytes,
     size_t want = WALDO_HAND_HEADER_LEN;
     waldo_status status = WALDO_OK;
 
+    if (partial->len >= WALDO_HAND_HEADER_LEN) {
+        status = frame_length(decoder, waldo__buf_str(partial), &want);
+    }
     while (status == WALDO_OK && bytes->len > 0 && partial->len < want) {
         size_t len = want - partial->len < bytes->len ? want - partial->len : bytes->len;
 

@@ -1,0 +1,350 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client.h"
+
+#include "base/alloc.h"
+
+#define WAIT_MS    30000 /* against hangs; nothing is measured by it */
+#define STREAM_MAX ((size_t)160 << 20)
+
+const char *client_program;
+
+static const uint8_t nonce[WALDO_HAND_NONCE_LEN] = "0123456789abcde";
+
+uint64_t test_now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+void client_spawn(struct client *client)
+{
+    int pair[2];
+
+    *client = (struct client){ .next_id = 1 };
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    client->pid = fork();
+    assert_true(client->pid >= 0);
+    if (client->pid == 0) {
+        dup2(pair[1], 0);
+        dup2(pair[1], 1);
+        execl(client_program, "waldo-hand", "server", (char *)NULL);
+        _exit(99);
+    }
+    close(pair[1]);
+    client->fd = pair[0];
+    waldo__hand_decoder_init(&client->decoder, nonce);
+    client->records = calloc(CLIENT_IDS, sizeof *client->records);
+    assert_non_null(client->records);
+    for (size_t i = 0; i < CLIENT_IDS; i++) {
+        for (size_t k = 0; k < 2; k++) {
+            waldo__buf_init(&client->records[i].streams[k], STREAM_MAX);
+        }
+        waldo__buf_init(&client->records[i].data, STREAM_MAX);
+        waldo__buf_init(&client->records[i].pong, 1024);
+    }
+}
+
+void client_open(struct client *client)
+{
+    waldo__buf out = WALDO__BUF_INIT(1024);
+
+    client_spawn(client);
+    assert_int_equal(waldo__hand_put_hello(&out, nonce), WALDO_OK);
+    client_send(client, &out);
+    while (!client->decoder.greeted) {
+        assert_true(client_read(client, WAIT_MS) > 0);
+    }
+}
+
+static void add_output(struct record *record, int stream, const waldo__hand_event *event)
+{
+    size_t len = strlen(record->order);
+    char mark = stream == 0 ? 'o' : 'e';
+    waldo__buf *buf = &record->streams[stream];
+    uint64_t expected = buf->len + record->gap[stream];
+
+    record->gap[stream] += event->u.output.offset - expected;
+    waldo__buf_add_str(buf, event->u.output.bytes);
+    if (len + 1 < sizeof record->order && (len == 0 || record->order[len - 1] != mark)) {
+        record->order[len] = mark;
+    }
+}
+
+static waldo_status on_event(void *userdata, const waldo__hand_event *event)
+{
+    struct client *client = userdata;
+    struct record *record = &client->records[event->id < CLIENT_IDS ? event->id : 0];
+
+    record->after_end += record->exits + record->dones + (record->start_error != 0) > 0;
+    switch (event->type) {
+    case WALDO_HAND_HELLO:
+        client->hello = event->u.hello;
+        break;
+    case WALDO_HAND_ERROR:
+        client->error_code = event->u.error.code;
+        break;
+    case WALDO_HAND_STARTED:
+        record->started++;
+        record->pid = event->u.pid;
+        break;
+    case WALDO_HAND_START_ERROR:
+        record->start_error = event->u.start_error.err;
+        record->start_phase = event->u.start_error.phase;
+        break;
+    case WALDO_HAND_OUT:
+    case WALDO_HAND_ERR:
+        add_output(record, event->type == WALDO_HAND_ERR, event);
+        break;
+    case WALDO_HAND_EXIT:
+        record->exits++;
+        record->exit = event->u.exit;
+        break;
+    case WALDO_HAND_DATA:
+        waldo__buf_add_str(&record->data, event->u.bytes);
+        break;
+    case WALDO_HAND_DONE:
+        record->dones++;
+        record->done = event->u.done;
+        break;
+    case WALDO_HAND_PONG:
+        waldo__buf_add_str(&record->pong, event->u.bytes);
+        break;
+    case WALDO_HAND_CREDIT:
+        record->credited += event->u.credit;
+        break;
+    default:
+        return WALDO_EPROTO;
+    }
+    return WALDO_OK;
+}
+
+int client_read(struct client *client, int timeout_ms)
+{
+    static char chunk[1 << 18];
+    struct pollfd fd = { .fd = client->fd, .events = POLLIN };
+    ssize_t n;
+
+    if (poll(&fd, 1, timeout_ms) <= 0) {
+        return -1;
+    }
+    n = recv(client->fd, chunk, sizeof chunk, MSG_DONTWAIT);
+    if (n <= 0) {
+        return 0;
+    }
+    client->received += (uint64_t)n;
+    if (waldo__hand_feed(&client->decoder, waldo__strn(chunk, (size_t)n), on_event, client) !=
+        WALDO_OK) {
+        fail_msg("hand broke the protocol: %s", waldo__hand_problem(&client->decoder));
+    }
+    return 1;
+}
+
+void client_send_raw(struct client *client, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+
+    while (len > 0) {
+        struct pollfd fd = { .fd = client->fd, .events = POLLIN | POLLOUT };
+        ssize_t n = send(client->fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n > 0) {
+            at += n;
+            len -= (size_t)n;
+            continue;
+        }
+        if (n < 0 && errno != EAGAIN) {
+            return; /* the hand is gone; what it said before is for the test to read */
+        }
+        client->input_full++;
+        assert_true(poll(&fd, 1, WAIT_MS) > 0);
+        if ((fd.revents & POLLIN) != 0 && client_read(client, 0) == 0) {
+            return;
+        }
+    }
+}
+
+void client_send(struct client *client, waldo__buf *bytes)
+{
+    assert_int_equal(bytes->status, WALDO_OK);
+    client_send_raw(client, bytes->ptr, bytes->len);
+    waldo__buf_free(bytes);
+}
+
+int client_wait_exit(struct client *client)
+{
+    int status = -1;
+    uint64_t end = test_now_ms() + WAIT_MS;
+
+    if (client->fd >= 0) {
+        close(client->fd);
+    }
+    while (waitpid(client->pid, &status, WNOHANG) == 0 && test_now_ms() < end) {
+        poll(NULL, 0, 5);
+    }
+    for (size_t i = 0; i < CLIENT_IDS; i++) {
+        waldo__buf_free(&client->records[i].streams[0]);
+        waldo__buf_free(&client->records[i].streams[1]);
+        waldo__buf_free(&client->records[i].data);
+        waldo__buf_free(&client->records[i].pong);
+    }
+    free(client->records);
+    waldo__hand_decoder_free(&client->decoder);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void client_close(struct client *client)
+{
+    assert_int_equal(client_wait_exit(client), WALDO_HAND_STATUS_OK);
+}
+
+uint32_t client_run(struct client *client, const waldo__hand_run *run)
+{
+    waldo__buf out = WALDO__BUF_INIT(1 << 20);
+    uint32_t id = client->next_id++;
+
+    assert_true(id < CLIENT_IDS);
+    assert_int_equal(waldo__hand_put_run(&out, id, run), WALDO_OK);
+    client_send(client, &out);
+    return id;
+}
+
+uint32_t client_sh(struct client *client, const char *script, waldo__hand_run run)
+{
+    run.script = waldo__str(script);
+    return client_run(client, &run);
+}
+
+uint32_t client_file(struct client *client, enum waldo_hand_request type, waldo__hand_file file)
+{
+    waldo__buf out = WALDO__BUF_INIT(1 << 20);
+    uint32_t id = client->next_id++;
+
+    assert_true(id < CLIENT_IDS);
+    assert_int_equal(waldo__hand_put_file(&out, type, id, &file), WALDO_OK);
+    client_send(client, &out);
+    return id;
+}
+
+void client_cancel(struct client *client, uint32_t id, uint32_t grace_ms)
+{
+    waldo__buf out = WALDO__BUF_INIT(1024);
+
+    assert_int_equal(waldo__hand_put_cancel(&out, id, grace_ms), WALDO_OK);
+    client_send(client, &out);
+}
+
+void client_stdin(struct client *client, uint32_t id, waldo_str bytes)
+{
+    waldo__buf out = WALDO__BUF_INIT(1 << 20);
+
+    if (bytes.ptr == NULL) {
+        assert_int_equal(waldo__hand_put_stdin_eof(&out, id), WALDO_OK);
+    } else {
+        assert_int_equal(waldo__hand_put_stdin(&out, id, bytes), WALDO_OK);
+    }
+    client_send(client, &out);
+}
+
+void client_write(struct client *client, uint32_t id, waldo_str bytes)
+{
+    waldo__buf out = WALDO__BUF_INIT(STREAM_MAX);
+
+    assert_int_equal(waldo__hand_put_write_data(&out, id, bytes), WALDO_OK);
+    assert_int_equal(waldo__hand_put_write_end(&out, id), WALDO_OK);
+    client_send(client, &out);
+}
+
+struct record *client_record(struct client *client, uint32_t id)
+{
+    return &client->records[id];
+}
+
+struct record *client_started(struct client *client, uint32_t id)
+{
+    struct record *record = client_record(client, id);
+
+    while (!record->started && record->start_error == 0) {
+        assert_true(client_read(client, WAIT_MS) > 0);
+    }
+    return record;
+}
+
+struct record *client_ended(struct client *client, uint32_t id)
+{
+    struct record *record = client_record(client, id);
+
+    while (!record->exits && !record->dones && record->start_error == 0) {
+        assert_true(client_read(client, WAIT_MS) > 0);
+    }
+    return record;
+}
+
+void client_has_output(struct client *client, uint32_t id, int stream, size_t len)
+{
+    while (client_record(client, id)->streams[stream].len < len) {
+        assert_true(client_read(client, WAIT_MS) > 0);
+    }
+}
+
+int count_sleeps(const char *number)
+{
+    char path[300], text[256], wanted[64];
+    size_t wanted_len = (size_t)snprintf(wanted, sizeof wanted, "sleep%c%s", 0, number) + 1;
+    DIR *dir = opendir("/proc");
+    struct dirent *entry;
+    int count = 0;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL) {
+        ssize_t n;
+        int fd;
+
+        snprintf(path, sizeof path, "/proc/%s/cmdline", entry->d_name);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd >= 0 ? read(fd, text, sizeof text) : 0;
+        if (fd >= 0) {
+            close(fd);
+        }
+        count += n == (ssize_t)wanted_len && memcmp(text, wanted, wanted_len) == 0;
+    }
+    closedir(dir);
+    return count;
+}
+
+int wait_no_sleeps(const char *number)
+{
+    uint64_t end = test_now_ms() + 10000;
+    int count;
+
+    while ((count = count_sleeps(number)) > 0 && test_now_ms() < end) {
+        poll(NULL, 0, 5);
+    }
+    return count;
+}
+
+const char *sleep_number(void)
+{
+    static char text[32];
+    static int next;
+
+    snprintf(text, sizeof text, "9%d%02d", (int)getpid(), ++next % 100);
+    return text;
+}

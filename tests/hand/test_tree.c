@@ -1,0 +1,369 @@
+/* Ends: timeouts, cancels and lost hosts leave no process behind; finished commands may. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client.h"
+
+#include "base/alloc.h"
+
+static struct client hand;
+static char script[2000];
+static const char *number;
+
+static int open_hand(void **state)
+{
+    (void)state;
+    number = sleep_number();
+    client_open(&hand);
+    return 0;
+}
+
+static int close_hand(void **state)
+{
+    (void)state;
+    client_close(&hand);
+    return 0;
+}
+
+/* Puts the number of this test into a script in place of each @. */
+static const char *with_number(const char *text)
+{
+    size_t len = 0;
+
+    for (; *text != '\0'; text++) {
+        len += (size_t)snprintf(script + len, sizeof script - len, *text == '@' ? "%s" : "%.1s",
+                                *text == '@' ? number : text);
+    }
+    return script;
+}
+
+static waldo__hand_run limits(uint32_t timeout_ms, uint32_t grace_ms)
+{
+    waldo__hand_run run = WALDO__HAND_RUN_INIT;
+
+    run.timeout_ms = timeout_ms;
+    run.grace_ms = grace_ms;
+    run.has_grace = 1;
+    return run;
+}
+
+static void assert_ended_by(const struct record *r, uint32_t reason)
+{
+    assert_int_equal(r->exits, 1);
+    assert_int_equal(r->exit.flags & (WALDO_HAND_EXIT_TIMED_OUT | WALDO_HAND_EXIT_CANCELLED),
+                     reason);
+    assert_int_equal(r->exit.flags & (WALDO_HAND_EXIT_UNCONFIRMED | WALDO_HAND_EXIT_LOST), 0);
+    assert_int_equal(count_sleeps(number), 0);
+}
+
+static void test_timeout_keeps_output(void **state)
+{
+    struct record *r =
+        client_ended(&hand, client_sh(&hand, with_number("printf partial; printf err >&2; sleep @"),
+                                      limits(200, 2000)));
+
+    (void)state;
+    assert_ended_by(r, WALDO_HAND_EXIT_TIMED_OUT);
+    assert_string_equal(waldo__buf_str(&r->streams[0]).ptr, "partial");
+    assert_string_equal(waldo__buf_str(&r->streams[1]).ptr, "err");
+    assert_int_equal(r->exit.how, WALDO_HAND_HOW_SIGNALLED);
+    assert_int_equal(r->exit.value, SIGTERM);
+    assert_int_equal(r->exit.flags & WALDO_HAND_EXIT_KILLED, 0);
+}
+
+static void test_grace_lets_it_finish(void **state)
+{
+    struct record *r = client_ended(
+        &hand, client_sh(&hand, with_number("trap 'echo bye; exit 7' TERM; sleep @ & wait"),
+                         limits(200, 20000)));
+
+    (void)state;
+    assert_ended_by(r, WALDO_HAND_EXIT_TIMED_OUT);
+    assert_string_equal(waldo__buf_str(&r->streams[0]).ptr, "bye\n");
+    assert_int_equal(r->exit.how, WALDO_HAND_HOW_EXITED);
+    assert_int_equal(r->exit.value, 7);
+}
+
+static void test_timeout_of_a_tree(void **state)
+{
+    static const char *const scripts[] = {
+        "trap '' TERM; sleep @ & setsid sleep @ & setsid env -i sleep @ & sleep @",
+        "(setsid setsid sh -c 'trap \"\" TERM HUP; setsid sleep @; :' &) ; trap '' TERM; sleep @; "
+        ":",
+        "nohup sh -c 'sleep @ & sleep @; :' > /dev/null 2>&1 & trap '' TERM; while :; do sleep @; "
+        "done",
+        "mkfifo p$$; trap 'rm p$$' EXIT; (while :; do echo child; sleep 0.05; done) > p$$ & cat "
+        "p$$; :",
+        "kill -STOP $$",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WALDO__COUNT(scripts); i++) {
+        waldo__hand_run run = limits(300, 100);
+        struct record *r;
+
+        run.cwd = WALDO__S("/tmp");
+        r = client_ended(&hand, client_sh(&hand, with_number(scripts[i]), run));
+        assert_ended_by(r, WALDO_HAND_EXIT_TIMED_OUT);
+    }
+}
+
+static void test_fork_chain(void **state)
+{
+    /* Each process starts its successor and ends: no parent stays to be followed. */
+    static const char text[] = "chain() { (chain) & }; trap '' TERM; chain; sleep @";
+    struct record *r = client_ended(&hand, client_sh(&hand, with_number(text), limits(200, 100)));
+
+    (void)state;
+    assert_ended_by(r, WALDO_HAND_EXIT_TIMED_OUT);
+    assert_true((r->exit.flags & WALDO_HAND_EXIT_KILLED) != 0);
+}
+
+static void test_cancel(void **state)
+{
+    uint32_t id =
+        client_sh(&hand, with_number("sleep @ & echo ready; sleep @; :"), WALDO__HAND_RUN_INIT);
+    struct record *r;
+
+    (void)state;
+    client_has_output(&hand, id, 0, 6);
+    client_cancel(&hand, id, WALDO_HAND_GRACE_OF_JOB);
+    client_cancel(&hand, id, 50);
+    client_cancel(&hand, id, WALDO_HAND_GRACE_OF_JOB);
+    r = client_ended(&hand, id);
+    assert_ended_by(r, WALDO_HAND_EXIT_CANCELLED);
+    client_cancel(&hand, id, 0);
+    client_cancel(&hand, 600, 0);
+    id = client_sh(&hand, "echo still there", WALDO__HAND_RUN_INIT);
+    assert_int_equal(client_ended(&hand, id)->exit.value, 0);
+    assert_int_equal(r->after_end, 0);
+}
+
+static void test_one_of_two_times_out(void **state)
+{
+    uint32_t stays = client_sh(&hand, with_number("echo ready; exec sleep @"), limits(0, 0));
+    char other[32];
+    uint32_t goes;
+
+    (void)state;
+    client_has_output(&hand, stays, 0, 6);
+    snprintf(other, sizeof other, "%s", number);
+    number = sleep_number();
+    goes = client_sh(&hand, with_number("exec sleep @"), limits(200, 2000));
+    assert_ended_by(client_ended(&hand, goes), WALDO_HAND_EXIT_TIMED_OUT);
+    assert_int_equal(count_sleeps(other), 1);
+    assert_int_equal(client_record(&hand, stays)->exits, 0);
+    client_cancel(&hand, stays, 0);
+    client_ended(&hand, stays);
+    assert_int_equal(count_sleeps(other), 0);
+}
+
+static void test_daemons_do_not_delay(void **state)
+{
+    static const char *const scripts[] = {
+        "sleep @ & echo started",
+        "setsid sleep @ & echo started",
+        "nohup sh -c 'sleep @' & echo started",
+    };
+    uint64_t begin = test_now_ms();
+
+    (void)state;
+    for (size_t i = 0; i < WALDO__COUNT(scripts); i++) {
+        uint32_t id = client_sh(&hand, with_number(scripts[i]), WALDO__HAND_RUN_INIT);
+        struct record *r = client_ended(&hand, id);
+
+        assert_string_equal(waldo__buf_str(&r->streams[0]).ptr, "started\n");
+        assert_int_equal(r->exit.value, 0);
+        assert_int_equal(r->exit.flags, WALDO_HAND_EXIT_OPEN | WALDO_HAND_EXIT_LEFTOVERS);
+    }
+    assert_true(test_now_ms() - begin < 10000);
+    assert_int_equal(count_sleeps(number), 3);
+}
+
+static void test_leftovers_can_be_ended(void **state)
+{
+    uint32_t id = client_sh(&hand, with_number("sleep @ & echo started"), WALDO__HAND_RUN_INIT);
+    waldo__hand_run run = WALDO__HAND_RUN_INIT;
+    struct record *r;
+
+    (void)state;
+    client_ended(&hand, id);
+    assert_int_equal(count_sleeps(number), 1);
+    client_cancel(&hand, id, 0);
+    assert_int_equal(wait_no_sleeps(number), 0);
+    run.flags = WALDO_HAND_RUN_KILL_LEFTOVERS;
+    r = client_ended(&hand, client_sh(&hand, with_number("setsid sleep @ & echo started"), run));
+    assert_int_equal(r->exit.how, WALDO_HAND_HOW_EXITED);
+    assert_int_equal(r->exit.flags, WALDO_HAND_EXIT_KILLED);
+    assert_int_equal(count_sleeps(number), 0);
+}
+
+static void test_late_output(void **state)
+{
+    /* What comes after the leader's end but at once is still part of the result. */
+    struct record *r = client_ended(
+        &hand, client_sh(&hand, "(read x; echo late) < /dev/null & exit 3", WALDO__HAND_RUN_INIT));
+
+    (void)state;
+    assert_int_equal(r->exit.value, 3);
+    assert_string_equal(waldo__buf_str(&r->streams[0]).ptr, "late\n");
+    assert_int_equal(r->exit.flags & WALDO_HAND_EXIT_OPEN, 0);
+    /* What never stops is cut, and goes on without harm to others. */
+    r = client_ended(&hand, client_sh(&hand, "yes & exit 4", limits(0, 0)));
+    assert_int_equal(r->exit.value, 4);
+    assert_true((r->exit.flags & WALDO_HAND_EXIT_OPEN) != 0);
+    assert_true(r->exit.total[0] > 0);
+    assert_int_equal(r->exit.total[0], r->streams[0].len);
+    r = client_ended(&hand, client_sh(&hand, "echo fine", WALDO__HAND_RUN_INIT));
+    assert_string_equal(waldo__buf_str(&r->streams[0]).ptr, "fine\n");
+}
+
+static void test_leader_killed_from_inside(void **state)
+{
+    uint32_t id =
+        client_sh(&hand, with_number("setsid sleep @ & setsid sleep @ & echo $PPID; sleep @; :"),
+                  WALDO__HAND_RUN_INIT);
+    struct record *r;
+
+    (void)state;
+    client_has_output(&hand, id, 0, 2);
+    r = client_record(&hand, id);
+    /* The job parent of the command, killed as a hostile command might do it. */
+    assert_int_equal(kill((pid_t)strtol(waldo__buf_str(&r->streams[0]).ptr, NULL, 10), SIGKILL), 0);
+    client_ended(&hand, id);
+    assert_int_equal(r->exit.how, WALDO_HAND_HOW_UNKNOWN);
+    assert_true((r->exit.flags & WALDO_HAND_EXIT_LOST) != 0);
+    assert_int_equal(wait_no_sleeps(number), 0);
+}
+
+static void test_shutdown(void **state)
+{
+    waldo__buf out = WALDO__BUF_INIT(1024);
+    uint32_t done = client_sh(&hand, with_number("setsid sleep @ & echo started"), limits(0, 0));
+    uint32_t runs =
+        client_sh(&hand, with_number("trap '' TERM; echo ready; sleep @; :"), limits(0, 0));
+    uint32_t last = hand.next_id++;
+    struct record *r;
+
+    (void)state;
+    client_ended(&hand, done);
+    client_has_output(&hand, runs, 0, 6);
+    waldo__hand_put_shutdown(&out, last);
+    client_send(&hand, &out);
+    r = client_ended(&hand, last);
+    assert_int_equal(r->done.err, 0);
+    r = client_record(&hand, runs);
+    assert_ended_by(r, WALDO_HAND_EXIT_CANCELLED);
+    assert_int_equal(client_record(&hand, done)->after_end, 0);
+    assert_int_equal(client_read(&hand, 30000), 0);
+}
+
+static void test_end_of_input(void **state)
+{
+    uint32_t done = client_sh(&hand, with_number("setsid sleep @ & echo started"), limits(0, 0));
+    uint32_t runs =
+        client_sh(&hand, with_number("trap '' TERM; echo ready; sleep @; :"), limits(0, 0));
+
+    (void)state;
+    client_ended(&hand, done);
+    client_has_output(&hand, runs, 0, 6);
+    assert_int_equal(count_sleeps(number) > 0, 1);
+    assert_int_equal(client_wait_exit(&hand), 0);
+    assert_int_equal(count_sleeps(number), 0);
+    client_open(&hand);
+}
+
+static void test_killed_hand(void **state)
+{
+    uint32_t done = client_sh(&hand, with_number("setsid sleep @ & echo started"), limits(0, 0));
+    uint32_t runs =
+        client_sh(&hand, with_number("trap '' TERM; echo ready; sleep @; :"), limits(0, 0));
+
+    (void)state;
+    client_ended(&hand, done);
+    client_has_output(&hand, runs, 0, 6);
+    assert_int_equal(kill(hand.pid, SIGKILL), 0);
+    assert_int_equal(client_wait_exit(&hand), -1);
+    assert_int_equal(wait_no_sleeps(number), 0);
+    client_open(&hand);
+}
+
+static void test_terminated_hand(void **state)
+{
+    uint32_t runs =
+        client_sh(&hand, with_number("trap '' TERM; echo ready; sleep @; :"), limits(0, 0));
+
+    (void)state;
+    client_has_output(&hand, runs, 0, 6);
+    assert_int_equal(kill(hand.pid, SIGTERM), 0);
+    while (client_read(&hand, 30000) > 0) {
+    }
+    assert_int_equal(client_wait_exit(&hand), 0);
+    assert_int_equal(count_sleeps(number), 0);
+    client_open(&hand);
+}
+
+/* A host process of its own starts a hand and a command, tells the hand's pid, and is killed. */
+static void test_killed_host(void **state)
+{
+    int pipe_fds[2];
+    pid_t host, pid = 0;
+    char byte;
+
+    (void)state;
+    assert_int_equal(pipe(pipe_fds), 0);
+    host = fork();
+    if (host == 0) {
+        struct client own;
+        uint32_t id;
+
+        client_open(&own);
+        id = client_sh(&own, with_number("setsid sleep @ & echo ready; sleep @; :"), limits(0, 0));
+        client_has_output(&own, id, 0, 6);
+        (void)!write(pipe_fds[1], &own.pid, sizeof own.pid);
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(read(pipe_fds[0], &pid, sizeof pid), sizeof pid);
+    assert_int_equal(kill(host, SIGKILL), 0);
+    assert_int_equal(waitpid(host, NULL, 0), host);
+    assert_int_equal(wait_no_sleeps(number), 0);
+    close(pipe_fds[1]);
+    /* The hand held this end since the fork; when it ends, so does the pipe. */
+    assert_int_equal(read(pipe_fds[0], &byte, 1), 0);
+    close(pipe_fds[0]);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_hand, close_hand)
+        CASE(test_timeout_keeps_output),
+        CASE(test_grace_lets_it_finish),
+        CASE(test_timeout_of_a_tree),
+        CASE(test_fork_chain),
+        CASE(test_cancel),
+        CASE(test_one_of_two_times_out),
+        CASE(test_daemons_do_not_delay),
+        CASE(test_leftovers_can_be_ended),
+        CASE(test_late_output),
+        CASE(test_leader_killed_from_inside),
+        CASE(test_shutdown),
+        CASE(test_end_of_input),
+        CASE(test_killed_hand),
+        CASE(test_terminated_hand),
+        CASE(test_killed_host),
+    };
+
+    client_program = argc > 1 ? argv[1] : "waldo-hand";
+    return !!cmocka_run_group_tests(tests, NULL, NULL);
+}
