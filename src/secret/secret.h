@@ -19,8 +19,9 @@ void waldo__secrets_free(waldo__secrets *secrets); /* wipes */
 
 /*
  * Keep a value under a name, replacing an older one, and register it (and the older one, still)
- * with the scrubber. WALDO_ETOOBIG when the slab (64 KiB) is full. Values under 8 bytes are kept
- * but not scrubbed.
+ * with the scrubber; when the slab (64 KiB) is full, the oldest replaced values are forgotten.
+ * WALDO_ETOOBIG when that is not enough, WALDO_ENOMEM. Values under 8 bytes are kept but not
+ * scrubbed.
  */
 waldo_status waldo__secrets_put(waldo__secrets *secrets, const char *name, waldo_str value,
                                 int64_t expires_at);
@@ -37,12 +38,15 @@ waldo_status waldo__secrets_append(waldo__secrets *secrets, const char *name, wa
 /* 1 when text holds a registered value in any form. */
 int waldo__secrets_found(const waldo__secrets *secrets, waldo_str text);
 
-/* Append text with every registered value replaced by "[NAME]". Whole text at once. */
+/*
+ * Append text with every registered value replaced by "[NAME]". Whole text at once. secrets may be
+ * NULL here, above and below: nothing is registered then.
+ */
 waldo_status waldo__scrub(const waldo__secrets *secrets, waldo_str text, waldo__buf *out);
 
 /*
- * A stream: holds back at most the longest form's length minus one, so a split value is still
- * found.
+ * A stream: holds back what may be the front of a form, at most the longest form's length minus one,
+ * so that a split value is still found. A failure sticks.
  */
 typedef struct waldo__scrubber {
     const waldo__secrets *secrets;
