@@ -36,7 +36,7 @@ typedef enum waldo__replay {
 /* The answer's head, given once before the first body bytes. Borrowed for the call. */
 typedef struct waldo__http_head {
     int status;
-    waldo_str headers; /* "Name: value\n" lines, at most 64 KiB */
+    waldo_str headers; /* "Name: value\n" lines, at most 64 KiB: see base/header.h */
 } waldo__http_head;
 
 typedef struct waldo__http_request {
@@ -49,7 +49,8 @@ typedef struct waldo__http_request {
     const char *auth_key;    /* name in the secrets */
     const char *unix_socket; /* NULL: TCP */
     /* "ADDRESS": connect there whatever the name resolves to; NULL: as usual */
-    const char *resolve_to;
+    int public_only; /* 1: refuse loopback, private and link-local addresses when connecting
+                                  (WALDO_EACCESS), and use no proxy */
     waldo__replay replay;
     int64_t connect_timeout_ms; /* 0: 10 s */
     int64_t idle_timeout_ms;    /* longest silence of the peer; 0: none */
@@ -78,8 +79,5 @@ void waldo__transfer_drop(waldo__transfer *transfer);
 
 /* Stop or go on reading from the peer. */
 void waldo__transfer_pause(waldo__transfer *transfer, int paused);
-
-/* First value of a header in "Name: value\n" lines; 0 when there is none. */
-int waldo__http_header(waldo_str headers, const char *name, waldo_str *ret_value);
 
 #endif

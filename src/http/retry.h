@@ -19,10 +19,4 @@ typedef struct waldo__retry {
 int64_t waldo__retry_delay_ms(const waldo__retry *policy, uint32_t attempt,
                               const waldo_error *error, uint32_t random);
 
-/* From response headers ("Name: value\n" lines): retry-after-ms, else retry-after; -1: not said. */
-int64_t waldo__retry_after_ms(waldo_str headers, int64_t wall_ms);
-
-/* x-should-retry: 1, 0, or -1 when not said. */
-int waldo__should_retry(waldo_str headers);
-
 #endif
