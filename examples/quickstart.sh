@@ -94,7 +94,11 @@ waldo=$build/examples/cli/waldo
 if [ "$local_model" = yes ]; then
     ours=no
     sh "$root/examples/local-model.sh" status >/dev/null 2>&1 || ours=yes
-    [ "$ours" = no ] || trap 'sh "$root/examples/local-model.sh" stop 2>/dev/null' EXIT
+    if [ "$ours" = yes ]; then
+        trap 'sh "$root/examples/local-model.sh" stop 2>/dev/null' EXIT
+        trap 'exit 130' INT
+        trap 'exit 143' TERM
+    fi
     server=$(sh "$root/examples/local-model.sh" start)
     model=chat:${server% *}#smollm2-135m
 fi
