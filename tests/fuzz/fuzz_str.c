@@ -1,20 +1,9 @@
 /* Borrowed text: whatever the bytes, parts stay inside the text and together make it again. */
 #include "fuzz.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
-
-static void check(int holds, const char *what)
-{
-    if (!holds) {
-        fprintf(stderr, "does not hold: %s\n", what);
-        abort();
-    }
-}
 
 static int inside(waldo_str part, waldo_str text)
 {
@@ -29,12 +18,12 @@ static void check_split(waldo_str text)
     size_t parts = 0;
 
     while (waldo__str_split(&rest, ',', &part)) {
-        check(inside(part, text), "a part lies in the text");
-        check(waldo__str_find(part, ',') == part.len, "a part holds no separator");
+        must_hold(inside(part, text), "a part lies in the text");
+        must_hold(waldo__str_find(part, ',') == part.len, "a part holds no separator");
         bytes += part.len;
         parts++;
     }
-    check(parts == 0 ? text.len == 0 : bytes + parts - 1 == text.len, "the parts make the text");
+    must_hold(parts == 0 ? text.len == 0 : bytes + parts - 1 == text.len, "the parts make the text");
 }
 
 static void check_search(waldo_str text)
@@ -43,8 +32,8 @@ static void check_search(waldo_str text)
     waldo_str needle = { text.ptr + half, text.len - half };
     size_t at = waldo__str_search(text, needle, 0);
 
-    check(at <= half, "a needle from the text is found, no later than where it came from");
-    check(memcmp(text.ptr + at, needle.ptr, needle.len) == 0, "what was found is the needle");
+    must_hold(at <= half, "a needle from the text is found, no later than where it came from");
+    must_hold(memcmp(text.ptr + at, needle.ptr, needle.len) == 0, "what was found is the needle");
 }
 
 static void check_number(waldo_str text)
@@ -56,7 +45,7 @@ static void check_number(waldo_str text)
         int len = snprintf(digits, sizeof digits, "%lld", (long long)value);
         int64_t again = 0;
 
-        check(waldo__str_int(waldo__strn(digits, (size_t)len), &again) && again == value,
+        must_hold(waldo__str_int(waldo__strn(digits, (size_t)len), &again) && again == value,
               "a number is read back from its digits");
     }
 }
@@ -66,8 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     waldo_str text = waldo__strn((const char *)data, size);
     waldo_str trimmed = waldo__str_trim(text);
 
-    check(inside(trimmed, text), "the trimmed text lies in the text");
-    check(waldo__str_trim(trimmed).len == trimmed.len, "trimming twice changes nothing");
+    must_hold(inside(trimmed, text), "the trimmed text lies in the text");
+    must_hold(waldo__str_trim(trimmed).len == trimmed.len, "trimming twice changes nothing");
     check_split(text);
     check_search(text);
     check_number(trimmed);
