@@ -68,13 +68,18 @@ int waldo__json_get_bool(const waldo__json_value *object, const char *key, int f
 /* Append a value as compact JSON text. */
 waldo_status waldo__json_print(const waldo__json_value *value, waldo__buf *out);
 
-/* How far text is one complete JSON value: for assembling streamed tool arguments. */
+/*
+ * How far text is one complete JSON value: for assembling streamed tool arguments. Starts zeroed.
+ * Brackets and strings are followed, the rest is the parse's to judge. A number or a word outside of
+ * brackets is complete only with the byte behind it. Brackets that do not match, or more than 512
+ * levels, never become complete.
+ */
 typedef struct waldo__json_scan {
-    unsigned char stack[64]; /* one bit per level would do; levels beyond count as incomplete */
+    unsigned char in_object[64]; /* one bit a level */
     size_t depth;
     unsigned char state;
     int complete; /* 1: a whole top-level value was seen */
-    size_t end;   /* bytes fed when it became complete */
+    size_t end;   /* bytes fed up to its end */
     size_t fed;
 } waldo__json_scan;
 

@@ -1,7 +1,7 @@
 /*
  * The forms a secret may take in text: as it is, percent-encoded or JSON-escaped in any mixture,
- * base64 (both alphabets, at each of the three offsets in a larger text, wrapped or not), hex (either
- * case, wrapped or not). Private to src/secret.
+ * base64 (both alphabets, at each of the three offsets in a larger text, wrapped or not), hex
+ * (either case, wrapped or not). Private to src/secret.
  */
 #ifndef WALDO_SECRET_FORMS_H
 #define WALDO_SECRET_FORMS_H
@@ -12,7 +12,7 @@
 /* Shorter values are not looked for: they would match by chance. */
 enum { WALDO__FORM_SHORTEST = 8 };
 
-/* A form is probed at one of so many neighbouring places; its prefix of this length is in the filter. */
+/* A form is probed at one of so many neighbouring places, whose pairs the filter knows. */
 enum { WALDO__FORM_STRIDE = 4 };
 
 /*

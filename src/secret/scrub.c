@@ -49,8 +49,8 @@ static int may_begin(const waldo__form_filter *filter, waldo_str text, size_t at
 
 /*
  * The first hit at or after from. Every form that begins at p shows the filter one of its first
- * pairs at each of p to p + STRIDE - 1, so it is enough to look at every STRIDE-th place. The slab is
- * opened when the filter finds something, at most once.
+ * pairs at each of p to p + STRIDE - 1, so it is enough to look at every STRIDE-th place. The slab
+ * is opened when the filter finds something, at most once.
  */
 static int find_hit(const waldo__secrets *secrets, waldo_str text, size_t from, int final, hit *ret)
 {

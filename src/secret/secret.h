@@ -45,8 +45,8 @@ int waldo__secrets_found(const waldo__secrets *secrets, waldo_str text);
 waldo_status waldo__scrub(const waldo__secrets *secrets, waldo_str text, waldo__buf *out);
 
 /*
- * A stream: holds back what may be the front of a form, at most the longest form's length minus one,
- * so that a split value is still found. A failure sticks.
+ * A stream: holds back what may be the front of a form, at most the longest form's length minus
+ * one, so that a split value is still found. A failure sticks.
  */
 typedef struct waldo__scrubber {
     const waldo__secrets *secrets;
