@@ -3,6 +3,7 @@
 
     sh tests/bench/run.sh                 builds a release first, takes some minutes
     sh tests/bench/run.sh --rounds 3      fewer repetitions
+    sh tests/bench/run.sh --write         also puts the table into docs/performance.md
     python3 tests/bench/run.py --smoke --build DIR    tiny sizes, programs of an existing build
 
 Every round runs every program of a comparison one after the other; a ratio is taken inside a round
@@ -23,6 +24,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+PAGE = ROOT / "docs" / "performance.md"
+MARKS = ("<!-- begin: written by tests/bench/run.py --write -->\n", "<!-- end -->\n")
 
 # name: full size, smoke size
 SIZES = {
@@ -334,6 +337,7 @@ def main():
     parser.add_argument("--rounds", type=int, help="how often everything is repeated")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: does it all run?")
     parser.add_argument("--json", type=Path, help="write every figure here")
+    parser.add_argument("--write", action="store_true", help="renew the table of " + PAGE.name)
     options = parser.parse_args()
     folder = (options.build or ROOT / "build-bench").resolve()
     if options.build is None:
@@ -359,11 +363,16 @@ def main():
     memory_rows(table)
     exec_rows(table)
     size_rows(table, folder)
-    print(f"Machine: {machine()}. Load average {load:.1f} before, {os.getloadavg()[0]:.1f} after; "
-          f"{bench.sizes['rounds']} rounds.\n")
+    text = (f"Machine: {machine()}. Load average {load:.1f} before, {os.getloadavg()[0]:.1f} after; "
+            f"{bench.sizes['rounds']} rounds.\n\n")
     for name, reason in bench.missing.items():
-        print(f"Not measured: {name} ({reason}).\n")
-    print(table.markdown())
+        text += f"Not measured: {name} ({reason}).\n\n"
+    text += table.markdown() + "\n"
+    print(text, end="")
+    if options.write:
+        before, rest = PAGE.read_text().split(MARKS[0])
+        after = rest.split(MARKS[1])[1]
+        PAGE.write_text(before + MARKS[0] + text + MARKS[1] + after)
     return 0
 
 
