@@ -4,6 +4,7 @@ import os
 import pathlib
 import secrets
 import subprocess
+import urllib.error
 import urllib.request
 
 import pytest
@@ -101,6 +102,29 @@ def test_the_model_calls_a_tool_when_it_must_and_then_answers(server):
         {"role": "tool", "tool_call_id": call["id"], "content": "hello-waldo\n"}]
     answer = json.loads(chat(server, history))["choices"][0]
     assert answer["finish_reason"] == "stop" and "hello-waldo" in answer["message"]["content"]
+
+
+def refusal(url, messages, **more):
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        chat(url, messages, **more)
+    with caught.value as answer:
+        return answer.code, json.loads(answer.read())["error"]
+
+
+def test_what_the_stand_in_says_of_llama_cpp_is_so(server):
+    """The adapter's rules for this server were written from these answers."""
+    status, error = refusal(server, [{"role": "user", "content": "word " * 9000}])
+    assert (status, error["type"], error["n_ctx"]) == (400, "exceed_context_size_error", 8192)
+    assert error["n_prompt_tokens"] > 9000 and "exceeds the available context size" in error["message"]
+
+    cut = {"id": "c1", "type": "function", "function": {"name": "exec_command", "arguments": '{"cmd":'}}
+    status, error = refusal(server, [{"role": "user", "content": "x"},
+                                     {"role": "assistant", "content": "", "tool_calls": [cut]},
+                                     {"role": "tool", "tool_call_id": "c1", "content": "x"}])
+    assert status == 500 and "Failed to parse tool call arguments as JSON" in error["message"]
+
+    status, error = refusal(server, [{"role": "user", "content": "x"}], tool_choice="sometimes")
+    assert status == 400 and "tool_choice" in error["message"]
 
 
 @pytest.mark.skipif(not list((ROOT / "examples" / "cli").glob("*.c")), reason="there is no waldo program yet")

@@ -12,6 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ASK = [{"role": "user", "content": "hé"}]
 CALL = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
 ASSISTANT = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+CUT = {**ASSISTANT, "tool_calls": [{**CALL, "function": {"name": "run", "arguments": '{"a":'}}]}
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "done"}
 
 
@@ -199,6 +200,8 @@ REFUSED = [
     ("/gemini/v1", ASK + [ASSISTANT, RESULT], "thought_signature"),
     ("/llamacpp/v1", ASK + [{"role": "system", "content": "x"}], "must be at the beginning"),
     ("/ollama/v1", ASK + [{"role": "assistant", "content": None}], "<nil>"),
+    ("/ollama/v1", ASK + [CUT, RESULT], "invalid tool call arguments"),
+    ("/llamacpp/v1", ASK + [CUT, RESULT], "Failed to parse tool call arguments as JSON"),
     ("/v2", ASK, "Invalid URL"),
 ]
 

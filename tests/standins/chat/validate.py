@@ -194,7 +194,9 @@ def check_vendor_call(call, vendor, i):
         try:
             json.loads(call["function"]["arguments"])
         except ValueError as why:
-            raise Refused("invalid tool call arguments") from why
+            if vendor == "ollama":
+                raise Refused("invalid tool call arguments") from why
+            raise Refused(f"Failed to parse tool call arguments as JSON: {why}", None, 500, 500, "server_error") from why
     if vendor == "gemini" and not ((call.get("extra_content") or {}).get("google") or {}).get("thought_signature"):
         raise Refused(f"Function call is missing a thought_signature in message {i}.", None, 400)
 
