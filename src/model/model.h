@@ -21,7 +21,7 @@ waldo_str waldo__model_url(const waldo_model *model);      /* base URL without a
 waldo_str waldo__model_name(const waldo_model *model);     /* as the server knows it */
 const char *waldo__model_string(const waldo_model *model); /* as it was given; "" when it was not */
 
-/* The key to ask for: the options' name, else the adapter's; NULL: none needed. */
+/* The key to ask for: the options' name, else the adapter's for this server; NULL: none needed. */
 const char *waldo__model_key_name(const waldo_model *model);
 
 extern const waldo_model_ops waldo__chat_ops;

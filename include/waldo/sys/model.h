@@ -192,6 +192,12 @@ typedef struct waldo_model_ops {
      */
     waldo_status (*classify)(const waldo_model_options *options, int http_status, waldo_str headers,
                              waldo_str body, waldo_error **ret_err);
+
+    /**
+     * Optional. Name of the key that the server at url wants when the model names none; NULL when
+     * it needs none. NULL here: key_name, whatever the server.
+     */
+    const char *(*key_for)(waldo_str url);
 } waldo_model_ops;
 
 #ifdef __cplusplus

@@ -1,0 +1,749 @@
+/*
+ * Builds Chat Completions requests. The body only grows: behind a frozen head come the messages, and
+ * the last of them stays open so that what follows may still join it. A request closes it for the
+ * moment and adds what may differ from turn to turn.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/chat.h"
+#include <waldo/agent.h>
+
+#define ROLE(role) "{\"role\":\"" role "\""
+
+enum { BODY_MAX = 256 << 20, HEADERS_MAX = 32 << 10, WIRE_ID_MAX = 64 };
+
+/* What a host that died says about a call whose end it did not see. */
+#define LOST_RESULT                                                                                \
+    "ERROR: the host restarted before this call finished; it may or may not have run"
+
+/* What the end of the body is the inside of. */
+typedef enum open_part { OPEN_NOTHING, OPEN_USER, OPEN_ASSISTANT, OPEN_CALLS } open_part;
+
+typedef struct group_call {
+    char *id;   /* as in the transcript */
+    char *wire; /* as this server takes it */
+    char *name;
+    int answered;
+} group_call;
+
+typedef struct held_text {
+    waldo_item_kind kind;
+    char *text;
+    size_t len;
+} held_text;
+
+/* What append() changes besides the body; copied first, so that a failure leaves the old one. */
+typedef struct tail_state {
+    open_part open;
+    int has_messages;
+    int after_result;
+    int has_results; /* some call of the group was answered */
+    size_t unanswered;
+    struct {
+        WALDO__VEC(group_call);
+    } group; /* calls of the last assistant message that has any */
+    struct {
+        WALDO__VEC(held_text);
+    } held;               /* texts that came between calls and their results */
+    waldo__buf reasoning; /* for the next assistant message */
+} tail_state;
+
+struct waldo_encoder {
+    waldo__chat_quirks quirks;
+    waldo__buf vendor;
+    waldo__buf body;
+    waldo__buf other; /* a body without tools, for servers that have no other way to forbid them */
+    waldo__buf headers;
+    size_t tools_at; /* where the tools stand in the head, and how long they are */
+    size_t tools_len;
+    size_t frozen; /* bytes of body that are not the end of one request */
+    tail_state tail;
+};
+
+/* ---- the tail's memory ---- */
+
+static void free_tail(tail_state *tail)
+{
+    for (size_t i = 0; i < tail->group.count; i++) {
+        waldo__free(tail->group.at[i].id);
+        waldo__free(tail->group.at[i].wire);
+        waldo__free(tail->group.at[i].name);
+    }
+    WALDO__VEC_FREE(&tail->group);
+    for (size_t i = 0; i < tail->held.count; i++) {
+        waldo__free(tail->held.at[i].text);
+    }
+    WALDO__VEC_FREE(&tail->held);
+    waldo__buf_free(&tail->reasoning);
+}
+
+static waldo_status push_call(tail_state *tail, waldo_str id, waldo_str wire, waldo_str name,
+                              int answered)
+{
+    group_call *call = WALDO__VEC_PUSH(&tail->group);
+
+    if (call == NULL) {
+        return WALDO_ENOMEM;
+    }
+    call->id = waldo__strndup(id.ptr, id.len);
+    call->wire = waldo__strndup(wire.ptr, wire.len);
+    call->name = waldo__strndup(name.ptr, name.len);
+    call->answered = answered;
+    return call->id != NULL && call->wire != NULL && call->name != NULL ? WALDO_OK : WALDO_ENOMEM;
+}
+
+static waldo_status hold(tail_state *tail, waldo_item_kind kind, waldo_str text)
+{
+    held_text *held = WALDO__VEC_PUSH(&tail->held);
+
+    if (held == NULL) {
+        return WALDO_ENOMEM;
+    }
+    held->kind = kind;
+    held->text = waldo__strndup(text.ptr, text.len);
+    held->len = text.len;
+    return held->text != NULL ? WALDO_OK : WALDO_ENOMEM;
+}
+
+/* to is free of memory; it must be freed whatever is returned. */
+static waldo_status copy_tail(tail_state *to, const tail_state *from)
+{
+    waldo_status status;
+
+    *to = *from;
+    memset(&to->group, 0, sizeof to->group);
+    memset(&to->held, 0, sizeof to->held);
+    waldo__buf_init(&to->reasoning, WALDO__CHAT_EVENT_MAX);
+    status = waldo__buf_add_str(&to->reasoning, waldo__buf_str(&from->reasoning));
+    for (size_t i = 0; i < from->group.count && status == WALDO_OK; i++) {
+        const group_call *call = &from->group.at[i];
+
+        status = push_call(to, waldo__str(call->id), waldo__str(call->wire), waldo__str(call->name),
+                           call->answered);
+    }
+    for (size_t i = 0; i < from->held.count && status == WALDO_OK; i++) {
+        status = hold(to, from->held.at[i].kind,
+                      waldo__strn(from->held.at[i].text, from->held.at[i].len));
+    }
+    return status;
+}
+
+/* ---- names and ids as a server takes them ---- */
+
+static int is_word_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9');
+}
+
+/* An id from the transcript that this server would refuse becomes one made from it. */
+static int id_is_fine(const waldo__chat_quirks *quirks, waldo_str id)
+{
+    if (quirks->short_ids ? id.len != 9 : id.len == 0 || id.len > WALDO__CHAT_ID_MAX) {
+        return 0;
+    }
+    for (size_t i = 0; i < id.len; i++) {
+        if (!is_word_byte(id.ptr[i]) &&
+            (quirks->short_ids || (unsigned char)id.ptr[i] <= ' ' || id.ptr[i] == 0x7f)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* FNV-1a, then as many letters and digits as are wanted. */
+static void hash_id(waldo_str id, unsigned salt, char *text, size_t len)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    uint64_t hash = UINT64_C(14695981039346656037) + salt;
+
+    for (size_t i = 0; i < id.len; i++) {
+        hash = (hash ^ (unsigned char)id.ptr[i]) * UINT64_C(1099511628211);
+    }
+    for (size_t i = 0; i < len; i++) {
+        hash = (hash ^ (hash >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);
+        text[i] = letters[(hash >> 32) % (sizeof letters - 1)];
+    }
+    text[len] = '\0';
+}
+
+static int wire_is_taken(const tail_state *tail, const char *wire)
+{
+    for (size_t i = 0; i < tail->group.count; i++) {
+        if (strcmp(tail->group.at[i].wire, wire) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The same for the same id, and different from those of the other calls of its message. */
+static void make_wire_id(const waldo__chat_quirks *quirks, const tail_state *tail, waldo_str id,
+                         char wire[WIRE_ID_MAX])
+{
+    size_t start = quirks->short_ids ? 0 : 5;
+
+    if (id_is_fine(quirks, id)) {
+        memcpy(wire, id.ptr, id.len);
+        wire[id.len] = '\0';
+        if (!wire_is_taken(tail, wire)) {
+            return;
+        }
+    }
+    memcpy(wire, "call_", 5);
+    for (unsigned salt = 0;; salt++) {
+        hash_id(id, salt, wire + start, quirks->short_ids ? 9 : 24);
+        if (!wire_is_taken(tail, wire)) {
+            return;
+        }
+    }
+}
+
+/* Servers refuse a history with a name that a tool could not have; models make such names up. */
+static waldo_str make_wire_name(waldo_str name, char wire[WALDO__CHAT_NAME_MAX + 1])
+{
+    size_t len = name.len < WALDO__CHAT_NAME_MAX ? name.len : WALDO__CHAT_NAME_MAX;
+
+    for (size_t i = 0; i < len; i++) {
+        char byte = name.ptr[i];
+
+        wire[i] = is_word_byte(byte) || byte == '-' ? byte : '_';
+    }
+    wire[len] = '\0';
+    return len > 0 ? waldo__strn(wire, len) : WALDO__S("unknown");
+}
+
+/* ---- messages ---- */
+
+static waldo_status put(waldo_encoder *encoder, const char *text)
+{
+    return waldo__buf_puts(&encoder->body, text);
+}
+
+static waldo_status put_escaped(waldo_encoder *encoder, waldo_str text)
+{
+    return waldo__json_escape(text, &encoder->body);
+}
+
+static const char *closing(open_part open)
+{
+    static const char *const texts[] = {
+        [OPEN_NOTHING] = "", [OPEN_USER] = "\"}", [OPEN_ASSISTANT] = "\"}", [OPEN_CALLS] = "]}"
+    };
+
+    return texts[open];
+}
+
+/* Close the open message and begin the next. */
+static void begin_message(waldo_encoder *encoder, tail_state *tail, const char *begin)
+{
+    put(encoder, closing(tail->open));
+    put(encoder, tail->has_messages ? "," : "");
+    put(encoder, begin);
+    tail->open = OPEN_NOTHING;
+    tail->has_messages = 1;
+    tail->after_result = 0;
+}
+
+/* Everything up to the inside of the content. */
+static void begin_assistant(waldo_encoder *encoder, tail_state *tail, const char *content)
+{
+    const char *field = encoder->quirks.reasoning_field;
+
+    begin_message(encoder, tail, ROLE("assistant"));
+    if (strcmp(field, "none") != 0) {
+        waldo__buf_printf(&encoder->body, ",\"%s\":\"", field);
+        put_escaped(encoder, waldo__buf_str(&tail->reasoning));
+        put(encoder, "\"");
+    }
+    waldo__buf_clear(&tail->reasoning);
+    put(encoder, content);
+}
+
+static void add_user(waldo_encoder *encoder, tail_state *tail, waldo_item_kind kind, waldo_str text)
+{
+    if (tail->open == OPEN_USER && encoder->quirks.merge) {
+        put(encoder, "\\n\\n");
+    } else {
+        if (tail->after_result && encoder->quirks.assistant_between) {
+            begin_message(encoder, tail, ROLE("assistant") ",\"content\":\"Understood.\"}");
+        }
+        begin_message(encoder, tail, ROLE("user") ",\"content\":\"");
+        tail->open = OPEN_USER;
+    }
+    if (kind == WALDO_ITEM_NOTICE) {
+        put(encoder, "[notice from the host] ");
+    } else if (kind == WALDO_ITEM_COMPACTION) {
+        put(encoder, "[summary of the conversation so far]\\n");
+    }
+    put_escaped(encoder, text);
+}
+
+static void add_assistant(waldo_encoder *encoder, tail_state *tail, waldo_str text)
+{
+    if (tail->open == OPEN_ASSISTANT && encoder->quirks.merge) {
+        put(encoder, "\\n\\n");
+    } else {
+        begin_assistant(encoder, tail, ",\"content\":\"");
+        tail->open = OPEN_ASSISTANT;
+    }
+    put_escaped(encoder, text);
+}
+
+static void write_result(waldo_encoder *encoder, tail_state *tail, group_call *call, waldo_str text,
+                         int is_error)
+{
+    begin_message(encoder, tail, ROLE("tool") ",\"tool_call_id\":\"");
+    put_escaped(encoder, waldo__str(call->wire));
+    if (encoder->quirks.tool_name) {
+        put(encoder, "\",\"name\":\"");
+        put_escaped(encoder, waldo__str(call->name));
+    }
+    put(encoder, "\",\"content\":\"");
+    if (is_error && !waldo__str_starts(text, "ERROR:")) {
+        put(encoder, "ERROR: ");
+    }
+    put_escaped(encoder, text.len > 0 ? text : WALDO__S("(no output)"));
+    put(encoder, "\"}");
+    tail->after_result = 1;
+    tail->has_results = 1;
+    tail->unanswered--;
+    call->answered = 1;
+}
+
+/* After the last result: what the user said meanwhile. */
+static void release_held(waldo_encoder *encoder, tail_state *tail)
+{
+    for (size_t i = 0; i < tail->held.count && tail->unanswered == 0; i++) {
+        held_text *held = &tail->held.at[i];
+
+        add_user(encoder, tail, held->kind, waldo__strn(held->text, held->len));
+        waldo__free(held->text);
+        held->text = NULL;
+    }
+    if (tail->unanswered == 0) {
+        tail->held.count = 0;
+    }
+}
+
+/* A result belongs to the first call of its id that has none; one without a call is left out. */
+static void add_result(waldo_encoder *encoder, tail_state *tail, const waldo_item *item)
+{
+    for (size_t i = 0; i < tail->group.count; i++) {
+        group_call *call = &tail->group.at[i];
+
+        if (!call->answered && waldo__str_is(item->id, call->id)) {
+            write_result(encoder, tail, call, item->text, item->is_error);
+            release_held(encoder, tail);
+            return;
+        }
+    }
+}
+
+/* A new answer of the model although calls of the last one have no result: they never will. */
+static void answer_lost_calls(waldo_encoder *encoder, tail_state *tail)
+{
+    for (size_t i = 0; i < tail->group.count; i++) {
+        if (!tail->group.at[i].answered) {
+            write_result(encoder, tail, &tail->group.at[i], WALDO__S(LOST_RESULT), 1);
+        }
+    }
+    release_held(encoder, tail);
+}
+
+/* Arguments as the model wrote them, "{}" where the server would refuse the history for them. */
+static waldo_str wire_args(const waldo_encoder *encoder, waldo_str args)
+{
+    waldo__json *doc = NULL;
+    int is_object = 0;
+
+    if (args.len == 0) {
+        return WALDO__S("{}");
+    }
+    if (!encoder->quirks.valid_args) {
+        return args;
+    }
+    if (waldo__json_parse(args, NULL, &doc, NULL) == WALDO_OK) {
+        is_object = waldo__json_type_of(waldo__json_root(doc)) == WALDO__JSON_OBJECT;
+        waldo__json_free(doc);
+    }
+    return is_object ? args : WALDO__S("{}");
+}
+
+/* Members that the same server sent with the call: the inside of a JSON object. */
+static waldo_str wire_extra(const waldo_encoder *encoder, const waldo_item *item)
+{
+    waldo_str raw = waldo__str_trim(item->raw);
+    waldo__json *doc = NULL;
+    int is_object = 0;
+
+    if (raw.len <= 2 || !waldo__str_eq(item->vendor, waldo__buf_str(&encoder->vendor))) {
+        return WALDO__S("");
+    }
+    if (waldo__json_parse(raw, NULL, &doc, NULL) == WALDO_OK) {
+        is_object = waldo__json_count(waldo__json_root(doc)) > 0 && raw.ptr[0] == '{';
+        waldo__json_free(doc);
+    }
+    return is_object ? waldo__strn(raw.ptr + 1, raw.len - 2) : WALDO__S("");
+}
+
+/* The open message becomes, or is, one with calls. */
+static void open_calls(waldo_encoder *encoder, tail_state *tail)
+{
+    if (tail->open == OPEN_CALLS) {
+        put(encoder, ",");
+        return;
+    }
+    if (tail->open == OPEN_ASSISTANT) {
+        put(encoder, "\"");
+    } else {
+        begin_assistant(encoder, tail,
+                        encoder->quirks.null_content ? ",\"content\":null" : ",\"content\":\"\"");
+    }
+    put(encoder, ",\"tool_calls\":[");
+    tail->open = OPEN_CALLS;
+    for (size_t i = 0; i < tail->group.count; i++) {
+        waldo__free(tail->group.at[i].id);
+        waldo__free(tail->group.at[i].wire);
+        waldo__free(tail->group.at[i].name);
+    }
+    tail->group.count = 0;
+    tail->has_results = 0;
+}
+
+static waldo_status add_call(waldo_encoder *encoder, tail_state *tail, const waldo_item *item)
+{
+    char wire[WIRE_ID_MAX], name_text[WALDO__CHAT_NAME_MAX + 1];
+    waldo_str name = make_wire_name(item->name, name_text);
+    waldo_str extra = wire_extra(encoder, item);
+    waldo_status status;
+
+    if (tail->unanswered > 0 && tail->has_results) {
+        answer_lost_calls(encoder, tail);
+    }
+    open_calls(encoder, tail);
+    make_wire_id(&encoder->quirks, tail, item->id, wire);
+    status = push_call(tail, item->id, waldo__str(wire), name, 0);
+    tail->unanswered++;
+    put(encoder, "{\"id\":\"");
+    put_escaped(encoder, waldo__str(wire));
+    put(encoder, "\",\"type\":\"function\",\"function\":{\"name\":\"");
+    put_escaped(encoder, name);
+    put(encoder, "\",\"arguments\":\"");
+    put_escaped(encoder, wire_args(encoder, item->args));
+    put(encoder, "\"}");
+    if (extra.len > 0) {
+        put(encoder, ",");
+        waldo__buf_add_str(&encoder->body, extra);
+    }
+    put(encoder, "}");
+    return status;
+}
+
+static waldo_status add_item(waldo_encoder *encoder, tail_state *tail, const waldo_item *item)
+{
+    switch (item->kind) {
+    case WALDO_ITEM_USER:
+    case WALDO_ITEM_NOTICE:
+    case WALDO_ITEM_COMPACTION:
+        waldo__buf_clear(&tail->reasoning);
+        if (tail->unanswered > 0) {
+            return hold(tail, item->kind, item->text);
+        }
+        add_user(encoder, tail, item->kind, item->text);
+        return WALDO_OK;
+    case WALDO_ITEM_ASSISTANT:
+        if (tail->unanswered > 0) {
+            answer_lost_calls(encoder, tail);
+        }
+        if (item->text.len > 0) {
+            add_assistant(encoder, tail, item->text);
+        }
+        return WALDO_OK;
+    case WALDO_ITEM_REASONING:
+        /* Only ever back to the server and family of models that made it. */
+        return waldo__str_eq(item->vendor, waldo__buf_str(&encoder->vendor))
+                   ? waldo__buf_add_str(&tail->reasoning, item->text)
+                   : WALDO_OK;
+    case WALDO_ITEM_TOOL_CALL:
+        return add_call(encoder, tail, item);
+    case WALDO_ITEM_TOOL_RESULT:
+        waldo__buf_clear(&tail->reasoning);
+        add_result(encoder, tail, item);
+        return WALDO_OK;
+    default:
+        return WALDO_EINVAL;
+    }
+}
+
+waldo_status waldo__chat_append(waldo_encoder *encoder, const waldo_item *items, size_t count,
+                                waldo_error **ret_err)
+{
+    tail_state next;
+    waldo_status status = copy_tail(&next, &encoder->tail);
+
+    waldo__buf_truncate(&encoder->body, encoder->frozen);
+    for (size_t i = 0; i < count && status == WALDO_OK; i++) {
+        status = add_item(encoder, &next, &items[i]);
+    }
+    status = status == WALDO_OK ? encoder->body.status : status;
+    if (status != WALDO_OK) {
+        free_tail(&next);
+        waldo__buf_truncate(&encoder->body, encoder->frozen);
+        encoder->body.status = WALDO_OK;
+        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                               "the request to the model could not be extended: %s",
+                               waldo_status_text(status));
+    }
+    free_tail(&encoder->tail);
+    encoder->tail = next;
+    encoder->frozen = encoder->body.len;
+    return WALDO_OK;
+}
+
+/* ---- requests ---- */
+
+static waldo_status refuse_unanswered(const waldo_encoder *encoder, waldo_error **ret_err)
+{
+    for (size_t i = 0; i < encoder->tail.group.count; i++) {
+        if (!encoder->tail.group.at[i].answered) {
+            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                                   "call \"%.100s\" of tool \"%s\" has no result yet",
+                                   encoder->tail.group.at[i].id, encoder->tail.group.at[i].name);
+        }
+    }
+    return WALDO_EINTERNAL;
+}
+
+/* How a turn restricts tools; AUTO is every server's default and needs no word. */
+static void put_tool_choice(waldo_encoder *encoder, const waldo_model_turn *turn)
+{
+    waldo__buf *body = &encoder->body;
+
+    if (!encoder->quirks.tool_choice || encoder->tools_len == 0) {
+        return;
+    }
+    if (turn->tool_choice == WALDO_TOOL_CHOICE_REQUIRED) {
+        waldo__buf_printf(body, ",\"tool_choice\":\"%s\"", encoder->quirks.required);
+    } else if (turn->tool_choice == WALDO_TOOL_CHOICE_NONE) {
+        put(encoder, ",\"tool_choice\":\"none\"");
+    } else if (turn->tool_choice == WALDO_TOOL_CHOICE_NAMED) {
+        put(encoder, ",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"");
+        put_escaped(encoder, turn->tool_choice_name);
+        put(encoder, "\"}}");
+    }
+}
+
+/* The body without its tools, which is how such a server is kept from calling any. */
+static waldo_status drop_tools(waldo_encoder *encoder)
+{
+    size_t behind = encoder->tools_at + encoder->tools_len;
+
+    waldo__buf_clear(&encoder->other);
+    waldo__buf_add(&encoder->other, encoder->body.ptr, encoder->tools_at);
+    return waldo__buf_add(&encoder->other, encoder->body.ptr + behind, encoder->body.len - behind);
+}
+
+waldo_status waldo__chat_request(waldo_encoder *encoder, const waldo_model_turn *turn,
+                                 waldo_model_request *ret_request, waldo_error **ret_err)
+{
+    int drop = turn->tool_choice == WALDO_TOOL_CHOICE_NONE && !encoder->quirks.tool_choice &&
+               encoder->tools_len > 0;
+    const waldo__buf *body = drop ? &encoder->other : &encoder->body;
+    waldo_status status;
+
+    if (encoder->tail.unanswered > 0) {
+        return refuse_unanswered(encoder, ret_err);
+    }
+    if (!encoder->tail.has_messages) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "there is no message to send to the model");
+    }
+    waldo__buf_truncate(&encoder->body, encoder->frozen);
+    put(encoder, encoder->tail.open == OPEN_ASSISTANT && encoder->quirks.prefix
+                     ? "\",\"prefix\":true}"
+                     : closing(encoder->tail.open));
+    put(encoder, "]");
+    put_tool_choice(encoder, turn);
+    status = put(encoder, "}");
+    if (status == WALDO_OK && drop) {
+        status = drop_tools(encoder);
+    }
+    if (status != WALDO_OK) {
+        waldo__buf_truncate(&encoder->body, encoder->frozen);
+        encoder->body.status = WALDO_OK;
+        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                               "the request to the model could not be built: %s",
+                               waldo_status_text(status));
+    }
+    *ret_request =
+        (waldo_model_request){ .size = sizeof *ret_request,
+                               .streamed = encoder->quirks.stream,
+                               .path = WALDO__S("/chat/completions"),
+                               .headers = waldo__buf_str(&encoder->headers),
+                               .body = waldo__buf_str(body),
+                               .frozen_len = drop ? encoder->tools_at : encoder->frozen };
+    return WALDO_OK;
+}
+
+/* ---- the frozen head ---- */
+
+static waldo_status write_tool(waldo__json_writer *writer, const waldo_tool_decl *tool,
+                               waldo_error **ret_err)
+{
+    waldo__json *doc = NULL;
+    waldo_status status = WALDO_OK;
+    waldo_str schema = waldo__str_trim(tool->schema);
+
+    if (schema.len == 0) {
+        schema = WALDO__S("{\"type\":\"object\",\"properties\":{}}");
+    }
+    status = waldo__json_parse(schema, NULL, &doc, NULL);
+    if (status == WALDO_OK && waldo__json_type_of(waldo__json_root(doc)) != WALDO__JSON_OBJECT) {
+        status = WALDO_EJSON;
+    }
+    waldo__json_free(doc);
+    if (status != WALDO_OK) {
+        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                               "tool \"%.*s\": its schema is not a JSON object",
+                               (int)(tool->name.len < 100 ? tool->name.len : 100), tool->name.ptr);
+    }
+    waldo__jw_object(writer, NULL);
+    waldo__jw_str(writer, "type", WALDO__S("function"));
+    waldo__jw_object(writer, "function");
+    waldo__jw_str(writer, "name", tool->name);
+    if (tool->about.len > 0) {
+        waldo__jw_str(writer, "description", tool->about);
+    }
+    waldo__jw_raw(writer, "parameters", schema);
+    waldo__jw_end(writer, '}');
+    waldo__jw_end(writer, '}');
+    return WALDO_OK;
+}
+
+static void write_sampling(const waldo__chat_quirks *quirks, const waldo_model_epoch *epoch,
+                           waldo__json_writer *writer)
+{
+    const waldo_model_options *options = epoch->options;
+    const double *temperature =
+        epoch->temperature != NULL ? epoch->temperature : options->temperature;
+
+    if (quirks->stream) {
+        waldo__jw_bool(writer, "stream", 1);
+    }
+    if (quirks->stream && quirks->stream_options) {
+        waldo__jw_object(writer, "stream_options");
+        waldo__jw_bool(writer, "include_usage", 1);
+        if (quirks->no_obfuscation) {
+            waldo__jw_bool(writer, "include_obfuscation", 0);
+        }
+        waldo__jw_end(writer, '}');
+    }
+    if (options->max_output_tokens != 0) {
+        waldo__jw_int(writer, quirks->max_tokens, options->max_output_tokens);
+    }
+    if (temperature != NULL) {
+        waldo__jw_num(writer, "temperature", *temperature);
+    }
+    if (options->top_p != NULL) {
+        waldo__jw_num(writer, "top_p", *options->top_p);
+    }
+    if (options->seed != NULL) {
+        waldo__jw_int(writer, quirks->seed, *options->seed);
+    }
+    if (options->reasoning != NULL) {
+        waldo__jw_str(writer, "reasoning_effort", waldo__str(options->reasoning));
+    }
+}
+
+/* With a stable order and nothing that changes: every request of the epoch begins with it. */
+static waldo_status write_head(waldo_encoder *encoder, const waldo_model_epoch *epoch,
+                               waldo_error **ret_err)
+{
+    waldo__json_writer writer;
+    waldo_status status = WALDO_OK;
+
+    waldo__json_writer_init(&writer, &encoder->body);
+    waldo__jw_object(&writer, NULL);
+    waldo__jw_str(&writer, "model", epoch->model);
+    write_sampling(&encoder->quirks, epoch, &writer);
+    encoder->tools_at = encoder->body.len;
+    if (epoch->tool_count > 0) {
+        if (!epoch->parallel_calls && encoder->quirks.parallel) {
+            waldo__jw_bool(&writer, "parallel_tool_calls", 0);
+        }
+        waldo__jw_array(&writer, "tools");
+        for (size_t i = 0; i < epoch->tool_count && status == WALDO_OK; i++) {
+            status = write_tool(&writer, &epoch->tools[i], ret_err);
+        }
+        waldo__jw_end(&writer, ']');
+    }
+    encoder->tools_len = encoder->body.len - encoder->tools_at;
+    waldo__jw_array(&writer, "messages");
+    if (epoch->instructions.len > 0) {
+        put(encoder, ROLE("system") ",\"content\":\"");
+        put_escaped(encoder, epoch->instructions);
+        put(encoder, "\"}");
+        encoder->tail.has_messages = 1;
+    }
+    encoder->frozen = encoder->body.len;
+    return status == WALDO_OK ? encoder->body.status : status;
+}
+
+static waldo_status write_headers(waldo_encoder *encoder, const char *const *extra)
+{
+    waldo__buf_puts(&encoder->headers, "Content-Type: application/json\n");
+    waldo__buf_puts(&encoder->headers, encoder->quirks.stream ? "Accept: text/event-stream\n"
+                                                              : "Accept: application/json\n");
+    for (; extra != NULL && *extra != NULL; extra++) {
+        waldo__buf_printf(&encoder->headers, "%s\n", *extra);
+    }
+    return encoder->headers.status;
+}
+
+waldo_status waldo__chat_new_encoder(const waldo_model_epoch *epoch, waldo_encoder **ret_encoder,
+                                     waldo_error **ret_err)
+{
+    waldo_encoder *encoder = WALDO__NEW(waldo_encoder);
+    waldo_status status;
+
+    if (encoder == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    waldo__buf_init(&encoder->vendor, 1024);
+    waldo__buf_init(&encoder->body, BODY_MAX);
+    waldo__buf_init(&encoder->other, BODY_MAX);
+    waldo__buf_init(&encoder->headers, HEADERS_MAX);
+    waldo__buf_init(&encoder->tail.reasoning, WALDO__CHAT_EVENT_MAX);
+    status = waldo__chat_quirks_find(epoch->options, epoch->url, &encoder->quirks, ret_err);
+    if (status == WALDO_OK) {
+        status = waldo__chat_vendor(&encoder->quirks, epoch->model, &encoder->vendor);
+    }
+    if (status == WALDO_OK) {
+        status = write_headers(encoder, epoch->options->headers);
+    }
+    if (status == WALDO_OK) {
+        status = write_head(encoder, epoch, ret_err);
+    }
+    if (status != WALDO_OK) {
+        waldo__chat_free_encoder(encoder);
+        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                               "the model's requests could not be begun: %s",
+                               waldo_status_text(status));
+    }
+    *ret_encoder = encoder;
+    return WALDO_OK;
+}
+
+void waldo__chat_free_encoder(waldo_encoder *encoder)
+{
+    if (encoder == NULL) {
+        return;
+    }
+    waldo__buf_free(&encoder->vendor);
+    waldo__buf_free(&encoder->body);
+    waldo__buf_free(&encoder->other);
+    waldo__buf_free(&encoder->headers);
+    free_tail(&encoder->tail);
+    waldo__free(encoder);
+}

@@ -1,0 +1,163 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "read.h"
+
+#include "base/alloc.h"
+#include "model/model.h"
+
+struct sink {
+    waldo__buf text;
+    waldo__buf reasoning;
+    waldo__buf rest;
+};
+
+static waldo_status on_delta(void *userdata, waldo_delta_kind kind, waldo_str text)
+{
+    struct sink *sink = userdata;
+
+    switch (kind) {
+    case WALDO_DELTA_TEXT:
+        return waldo__buf_add_str(&sink->text, text);
+    case WALDO_DELTA_REASONING:
+        return waldo__buf_add_str(&sink->reasoning, text);
+    default:
+        waldo__buf_puts(&sink->rest, kind == WALDO_DELTA_CALL ? "call " : "warning ");
+        waldo__buf_add_str(&sink->rest, text);
+        return waldo__buf_putc(&sink->rest, '\n');
+    }
+}
+
+static void write_item(const waldo_item *item, waldo__buf *out)
+{
+    static const char *const names[] = { "?",         "user",        "assistant", "reasoning",
+                                         "tool_call", "tool_result", "notice",    "compaction" };
+
+    waldo__buf_puts(out, names[item->kind]);
+    waldo__buf_puts(out, " ");
+    if (waldo__str_starts(item->id, "call_") && item->id.len == 29) {
+        waldo__buf_puts(out, "<made>"); /* random */
+    } else {
+        waldo__buf_add_str(out, item->kind == WALDO_ITEM_TOOL_CALL ? item->id : item->text);
+    }
+    if (item->kind == WALDO_ITEM_TOOL_CALL) {
+        waldo__buf_puts(out, " ");
+        waldo__buf_add_str(out, item->name);
+        waldo__buf_puts(out, " ");
+        waldo__buf_add_str(out, item->args);
+        waldo__buf_puts(out, item->raw.len > 0 ? " " : "");
+        waldo__buf_add_str(out, item->raw);
+    }
+    waldo__buf_putc(out, '\n');
+}
+
+static void write_end(waldo_reader *reader, waldo__buf *out)
+{
+    static const char *const finishes[] = { "?", "answer", "calls", "length", "filter", "refusal" };
+    waldo_response response = { 0 };
+    waldo_error *error = NULL;
+    waldo_status status = waldo__chat_ops.finish(reader, &response, &error);
+
+    if (status != WALDO_OK) {
+        waldo__buf_printf(out, "%s %s\n", waldo_status_name(status), waldo_error_message(error));
+        waldo_error_free(error);
+        return;
+    }
+    for (size_t i = 0; i < response.item_count; i++) {
+        write_item(&response.items[i], out);
+    }
+    waldo__buf_printf(out, "finish %s", finishes[response.finish]);
+    if (response.usage.input_tokens >= 0 || response.usage.output_tokens >= 0) {
+        waldo__buf_printf(out, " usage %d %d %d %d", (int)response.usage.input_tokens,
+                          (int)response.usage.output_tokens, (int)response.usage.cached_tokens,
+                          (int)response.usage.reasoning_tokens);
+    }
+    waldo__buf_putc(out, '\n');
+}
+
+static waldo_status feed_piece(waldo_reader *reader, waldo_str piece, struct sink *sink)
+{
+    char *copy = waldo__strndup(piece.ptr, piece.len);
+    waldo_status status =
+        waldo__chat_ops.feed(reader, waldo__strn(copy, piece.len), on_delta, sink, NULL);
+
+    waldo__free(copy);
+    return status;
+}
+
+static void add_line(waldo__buf *out, const char *name, const waldo__buf *text)
+{
+    if (text->len > 0) {
+        waldo__buf_printf(out, "%s ", name);
+        waldo__buf_add_str(out, waldo__buf_str(text));
+        waldo__buf_putc(out, '\n');
+    }
+}
+
+void read_answer(const waldo_model_options *options, const char *content_type, waldo_str body,
+                 read_cuts cuts, waldo__buf *out)
+{
+    struct sink sink = { WALDO__BUF_INIT(1 << 20), WALDO__BUF_INIT(1 << 20),
+                         WALDO__BUF_INIT(1 << 20) };
+    waldo_reader *reader = NULL;
+    waldo_status status = WALDO_OK;
+    size_t at = 0;
+
+    assert_int_equal(waldo__chat_ops.new_reader(options, waldo__str(content_type), &reader),
+                     WALDO_OK);
+    while (at < body.len && status == WALDO_OK) {
+        size_t end = cuts.step != 0 ? at + cuts.step : body.len;
+
+        end = cuts.first > at && cuts.first < end ? cuts.first : end;
+        end = cuts.second > at && cuts.second < end ? cuts.second : end;
+        end = end < body.len ? end : body.len;
+        status = feed_piece(reader, waldo__strn(body.ptr + at, end - at), &sink);
+        at = end;
+    }
+    add_line(out, "~reasoning", &sink.reasoning);
+    add_line(out, "~text", &sink.text);
+    waldo__buf_add_str(out, waldo__buf_str(&sink.rest));
+    write_end(reader, out);
+    waldo__chat_ops.free_reader(reader);
+    waldo__buf_free(&sink.text);
+    waldo__buf_free(&sink.reasoning);
+    waldo__buf_free(&sink.rest);
+}
+
+static void expect_cut(const waldo_model_options *options, const char *content_type, waldo_str body,
+                       read_cuts cuts, const char *expected)
+{
+    waldo__buf out = WALDO__BUF_INIT(1 << 22);
+
+    read_answer(options, content_type, body, cuts, &out);
+    assert_string_equal(waldo__buf_str(&out).ptr, expected);
+    waldo__buf_free(&out);
+}
+
+void expect_answer(const char *options_model, const char *content_type, waldo_str body,
+                   const char *expected)
+{
+    waldo_model_options options = { .size = sizeof options, .model = options_model };
+
+    expect_cut(&options, content_type, body, (read_cuts){ 0 }, expected);
+    expect_cut(&options, content_type, body, (read_cuts){ .step = 1 }, expected);
+    expect_cut(&options, content_type, body, (read_cuts){ .step = 3 }, expected);
+    for (size_t first = 1; first < body.len; first++) {
+        expect_cut(&options, content_type, body, (read_cuts){ .first = first }, expected);
+    }
+}
+
+void expect_events(const char *const *events, const char *expected)
+{
+    waldo__buf body = WALDO__BUF_INIT(1 << 20);
+
+    for (size_t i = 0; events[i] != NULL; i++) {
+        waldo__buf_printf(&body, "data: %s\n\n", events[i]);
+    }
+    expect_answer("chat:http://127.0.0.1:1/v1#m", "text/event-stream", waldo__buf_str(&body),
+                  expected);
+    waldo__buf_free(&body);
+}

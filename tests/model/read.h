@@ -1,0 +1,29 @@
+/* Reads an answer through the adapter's ops and keeps what came out as text, for the tests here. */
+#ifndef WALDO_TESTS_MODEL_READ_H
+#define WALDO_TESTS_MODEL_READ_H
+
+#include "base/buf.h"
+#include <waldo/sys/model.h>
+
+/* How the body is cut. */
+typedef struct read_cuts {
+    size_t step; /* pieces of that length; 0: none but those below */
+    size_t first;
+    size_t second;
+} read_cuts;
+
+/*
+ * out gets one line for each delta that is not cut by the pieces ("call NAME", "warning TEXT"), for
+ * text and reasoning all pieces joined, for each item, and last for the finish or the error.
+ */
+void read_answer(const waldo_model_options *options, const char *content_type, waldo_str body,
+                 read_cuts cuts, waldo__buf *out);
+
+/* Compare the outcome at every single cut, at pieces of 1 and of 3 bytes, and in one. */
+void expect_answer(const char *options_model, const char *content_type, waldo_str body,
+                   const char *expected);
+
+/* With SSE framing: LF. Each text is the JSON of one event. */
+void expect_events(const char *const *events, const char *expected);
+
+#endif
