@@ -139,7 +139,7 @@ def test_waldo_runs_what_the_model_asks_for(server, tmp_path):
     with Recorder(server) as recorder:
         done = subprocess.run(
             [WALDO, "run", "-m", f"chat:{recorder.url}#smollm2-135m", "-s", "local:", "-w", work,
-             "--temperature", "0", "--tool-choice", "required", "--approve", "always", prompt],
+             "--temperature", "0", "--tool-choice", "required", prompt],
             capture_output=True, text=True, timeout=600, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     chats = [exchange for exchange in recorder.exchanges if exchange[1].endswith("/chat/completions")]

@@ -9,7 +9,8 @@ import pytest
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples"
 STUBS = {
-    "dpkg-query": 'for last; do :; done\nif grep -qx "$last" "$HOME/missing"; then exit 1; fi\nprintf "install ok installed"',
+    "dpkg-query": 'for last; do :; done\n'
+                  'if grep -qx "$last" "$HOME/missing"; then exit 1; fi\nprintf "install ok installed"',
     "apt-get": 'echo "apt-get $*" >>"$HOME/calls"',
     "sudo": 'echo "sudo $*" >>"$HOME/calls"; exec "$@"',
     "id": 'cat "$HOME/uid"',

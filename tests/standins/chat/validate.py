@@ -196,7 +196,8 @@ def check_vendor_call(call, vendor, i):
         except ValueError as why:
             if vendor == "ollama":
                 raise Refused("invalid tool call arguments") from why
-            raise Refused(f"Failed to parse tool call arguments as JSON: {why}", None, 500, 500, "server_error") from why
+            raise Refused(f"Failed to parse tool call arguments as JSON: {why}", code=500, status=500,
+                          kind="server_error") from why
     if vendor == "gemini" and not ((call.get("extra_content") or {}).get("google") or {}).get("thought_signature"):
         raise Refused(f"Function call is missing a thought_signature in message {i}.", None, 400)
 
