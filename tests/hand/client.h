@@ -42,7 +42,7 @@ int client_wait_exit(struct client *client); /* closes; returns the exit status 
 
 void client_send(struct client *client, waldo__buf *bytes); /* reads on while it must wait */
 void client_send_raw(struct client *client, const void *bytes, size_t len);
-/* Reads what is there, waiting at most timeout_ms for the first byte; 0 at the end of the stream. */
+/* Reads what is there, waiting at most timeout_ms for the first byte; 0 at the stream's end. */
 int client_read(struct client *client, int timeout_ms);
 
 uint32_t client_run(struct client *client, const waldo__hand_run *run);

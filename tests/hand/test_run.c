@@ -282,7 +282,7 @@ static void test_tails_in_order(void **state)
         run.head[i] = 2;
         run.tail[i] = 100;
     }
-    /* Each read by the hand is waited for, so that the order it reads in is the order of writing. */
+    /* The pauses let the hand read each piece before the next is written. */
     r = client_ended(&hand, client_sh(&hand,
                                       "for i in 1 2 3 4; do echo o$i; sleep 0.05; echo e$i >&2; "
                                       "sleep 0.05; done",
@@ -356,7 +356,7 @@ static void test_unread_output_is_not_lost(void **state)
 
     (void)state;
     client_started(&hand, id);
-    /* Long enough for the hand to run into its own limit; what is asserted does not depend on it. */
+    /* Time for the hand to run into its own limit; nothing asserted depends on it. */
     poll(NULL, 0, 300);
     assert_true(memory_kb(hand.pid) < 8192);
     r = client_ended(&hand, id);
