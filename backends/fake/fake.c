@@ -455,11 +455,11 @@ static waldo_status add_info(op *o, const fake_node *node, const char *name)
         waldo__free(copy);
         return WALDO_ENOMEM;
     }
-    *info = (waldo_file_info) { .size = sizeof *info,
-                                .mode = node->mode,
-                                .bytes = node->len,
-                                .mtime_ns = node->mtime_ns,
-                                .name = waldo__str(copy) };
+    *info = (waldo_file_info){ .size = sizeof *info,
+                               .mode = node->mode,
+                               .bytes = node->len,
+                               .mtime_ns = node->mtime_ns,
+                               .name = waldo__str(copy) };
     return WALDO_OK;
 }
 

@@ -452,9 +452,9 @@ waldo_status fake_shell_init(fake_shell *shell, fake_tree *tree, const waldo_bac
     const char *const *argv = exec->argv;
     size_t count = 0;
 
-    *shell = (fake_shell) { .tree = tree,
-                            .program = WALDO__BUF_INIT(PROGRAM_MAX),
-                            .input = WALDO__BUF_INIT(INPUT_MAX) };
+    *shell = (fake_shell){ .tree = tree,
+                           .program = WALDO__BUF_INIT(PROGRAM_MAX),
+                           .input = WALDO__BUF_INIT(INPUT_MAX) };
     while (argv[count] != NULL) {
         count++;
     }

@@ -90,7 +90,7 @@ waldo_status fake_tree_mkdir(fake_tree *tree, const char *path, uint32_t mode)
 
 waldo_status fake_tree_init(fake_tree *tree, size_t space)
 {
-    *tree = (fake_tree) { .space = space };
+    *tree = (fake_tree){ .space = space };
     if (add_node(tree, "/", S_IFDIR | 0755) == NULL ||
         fake_tree_mkdir(tree, "/tmp", 01777) != WALDO_OK ||
         fake_tree_mkdir(tree, "/workspace", 0755) != WALDO_OK) {

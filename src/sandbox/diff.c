@@ -20,7 +20,7 @@ void waldo__diff_side_free(waldo__diff_side *side)
     waldo__free(side->lines);
     waldo__free(side->hashes);
     waldo__free(side->changed);
-    *side = (waldo__diff_side) { 0 };
+    *side = (waldo__diff_side){ 0 };
 }
 
 waldo_status waldo__diff_side_init(waldo__diff_side *side, waldo_str text)
@@ -28,7 +28,7 @@ waldo_status waldo__diff_side_init(waldo__diff_side *side, waldo_str text)
     size_t count = 0;
     size_t at = 0;
 
-    *side = (waldo__diff_side) { 0 };
+    *side = (waldo__diff_side){ 0 };
     for (size_t i = 0; i < text.len; i++) {
         count += text.ptr[i] == '\n' || i + 1 == text.len;
     }
@@ -83,7 +83,9 @@ static int32_t *row(int32_t *trace, int32_t d)
     return trace + (size_t)d * ((size_t)d + 1) / 2;
 }
 
-/* Where a path to diagonal k with d edits comes from: 1 from above (an insertion), 0 from the left. */
+/*
+ * Where a path to diagonal k with d edits comes from: 1 from above (an insertion), 0 from the left.
+ */
 static int from_above(const int32_t *before, int32_t d, int32_t k)
 {
     int32_t at = (k + d) / 2; /* diagonal k - 1 is before[at - 1], k + 1 is before[at] */

@@ -215,7 +215,7 @@ static void add_hunks(waldo__buf *out, const waldo__diff_side *older, const wald
             size_t before = i < CONTEXT ? i : CONTEXT;
 
             before = before < j ? before : j;
-            part = (hunk) { .old_at = i - before, .new_at = j - before };
+            part = (hunk){ .old_at = i - before, .new_at = j - before };
             open = 1;
         }
         quiet = 0;

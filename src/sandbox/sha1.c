@@ -47,8 +47,8 @@ static void mix(waldo__sha1 *sha)
 
 void waldo__sha1_init(waldo__sha1 *sha)
 {
-    *sha = (waldo__sha1) { .state = { 0x67452301u, 0xefcdab89u, 0x98badcfeu, 0x10325476u,
-                                      0xc3d2e1f0u } };
+    *sha = (waldo__sha1){ .state = { 0x67452301u, 0xefcdab89u, 0x98badcfeu, 0x10325476u,
+                                     0xc3d2e1f0u } };
 }
 
 void waldo__sha1_add(waldo__sha1 *sha, const void *bytes, size_t len)

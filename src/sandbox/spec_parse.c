@@ -222,7 +222,7 @@ static waldo_status add_own_option(waldo__spec_entry *entry, waldo_str key, wald
         return waldo__error_nomem(ret_err);
     }
     entry->options = grown;
-    grown[entry->option_count++] = (waldo_backend_option) { key, value };
+    grown[entry->option_count++] = (waldo_backend_option){ key, value };
     return WALDO_OK;
 }
 
@@ -323,7 +323,7 @@ waldo_backend_spec waldo__spec_for_backend(const waldo_sandbox_spec *spec,
 {
     int bound = spec->options.workspace_mode != WALDO_WORKSPACE_COPY;
 
-    return (waldo_backend_spec) {
+    return (waldo_backend_spec){
         .size = sizeof(waldo_backend_spec),
         .workspace_mode = spec->options.workspace_mode,
         .target = entry->target,

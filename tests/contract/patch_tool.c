@@ -1,4 +1,6 @@
-/* Prints what turns tree OLD into tree NEW: patch_tool OLD NEW < list of paths, one a line end NUL. */
+/*
+ * Prints what turns tree OLD into tree NEW: patch_tool OLD NEW < list of paths, one a line end NUL.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,7 @@ static int load(const char *root, const char *path, waldo__buf *content,
     struct stat info;
     FILE *file;
 
-    *ret_side = (waldo__patch_side) { .bytes = { "", 0 } };
+    *ret_side = (waldo__patch_side){ .bytes = { "", 0 } };
     snprintf(name, sizeof name, "%s/%s", root, path);
     if (lstat(name, &info) != 0) {
         return errno == ENOENT || errno == ENOTDIR;
@@ -44,7 +46,7 @@ static int load(const char *root, const char *path, waldo__buf *content,
     } else {
         return S_ISDIR(info.st_mode);
     }
-    *ret_side = (waldo__patch_side) { .mode = info.st_mode, .bytes = waldo__buf_str(content) };
+    *ret_side = (waldo__patch_side){ .mode = info.st_mode, .bytes = waldo__buf_str(content) };
     return content->status == WALDO_OK;
 }
 

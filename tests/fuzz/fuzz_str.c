@@ -23,7 +23,8 @@ static void check_split(waldo_str text)
         bytes += part.len;
         parts++;
     }
-    must_hold(parts == 0 ? text.len == 0 : bytes + parts - 1 == text.len, "the parts make the text");
+    must_hold(parts == 0 ? text.len == 0 : bytes + parts - 1 == text.len,
+              "the parts make the text");
 }
 
 static void check_search(waldo_str text)
@@ -46,7 +47,7 @@ static void check_number(waldo_str text)
         int64_t again = 0;
 
         must_hold(waldo__str_int(waldo__strn(digits, (size_t)len), &again) && again == value,
-              "a number is read back from its digits");
+                  "a number is read back from its digits");
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * The first byte cuts the rest into pieces. The cleaned text is valid whatever came in, the same for
- * every cut, and unchanged when it was valid and held no NUL.
+ * The first byte cuts the rest into pieces. The cleaned text is valid whatever came in, the same
+ * for every cut, and unchanged when it was valid and held no NUL.
  */
 #include "fuzz.h"
 
