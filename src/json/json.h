@@ -70,9 +70,9 @@ waldo_status waldo__json_print(const waldo__json_value *value, waldo__buf *out);
 
 /*
  * How far text is one complete JSON value: for assembling streamed tool arguments. Starts zeroed.
- * Brackets and strings are followed, the rest is the parse's to judge. A number or a word outside of
- * brackets is complete only with the byte behind it. Brackets that do not match, or more than 512
- * levels, never become complete.
+ * Brackets and strings are followed, the rest is the parse's to judge. A number or a word outside
+ * of brackets is complete only with the byte behind it. Brackets that do not match, or more than
+ * 512 levels, never become complete.
  */
 typedef struct waldo__json_scan {
     unsigned char in_object[64]; /* one bit a level */

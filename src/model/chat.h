@@ -84,8 +84,8 @@ typedef struct waldo__chat_fragment {
 } waldo__chat_fragment;
 
 /*
- * Add a fragment. *ret_call is the call it belongs to, NULL when it waits for its name or belongs to
- * none; *ret_is_new says whether it began one. WALDO_ENOMEM, WALDO_ETOOBIG.
+ * Add a fragment. *ret_call is the call it belongs to, NULL when it waits for its name or belongs
+ * to none; *ret_is_new says whether it began one. WALDO_ENOMEM, WALDO_ETOOBIG.
  */
 waldo_status waldo__chat_calls_add(waldo__chat_calls *calls, const waldo__chat_fragment *fragment,
                                    waldo__chat_call **ret_call, int *ret_is_new);
@@ -95,8 +95,8 @@ int waldo__chat_calls_have_stray(const waldo__chat_calls *calls);
 
 /*
  * After the last fragment: put the calls in order, give ids to those without one of their own, and
- * settle arguments that are empty or followed by a stray "" or null. is_cut: the answer ended at the
- * output limit, so that the last call may be unfinished.
+ * settle arguments that are empty or followed by a stray "" or null. is_cut: the answer ended at
+ * the output limit, so that the last call may be unfinished.
  */
 waldo_status waldo__chat_calls_end(waldo__chat_calls *calls, int short_ids, int is_cut);
 void waldo__chat_calls_free(waldo__chat_calls *calls);

@@ -1,6 +1,6 @@
 /*
- * Puts tool calls together from deltas. Servers disagree about index, id and name of a fragment; the
- * one procedure here gives the intended calls for all forms that are known: see tests/model.
+ * Puts tool calls together from deltas. Servers disagree about index, id and name of a fragment;
+ * the one procedure here gives the intended calls for all forms that are known: see tests/model.
  */
 #include "base/alloc.h"
 #include "base/rand.h"

@@ -1,7 +1,7 @@
 /*
- * Builds Chat Completions requests. The body only grows: behind a frozen head come the messages, and
- * the last of them stays open so that what follows may still join it. A request closes it for the
- * moment and adds what may differ from turn to turn.
+ * Builds Chat Completions requests. The body only grows: behind a frozen head come the messages,
+ * and the last of them stays open so that what follows may still join it. A request closes it for
+ * the moment and adds what may differ from turn to turn.
  */
 #include "base/alloc.h"
 #include "base/error.h"

@@ -60,7 +60,9 @@ static const waldo__chat_quirks rows[] = {
       .parallel = 1,
       .valid_args = 1,
       .merge = 1 },
-    /* In thinking mode every assistant message must carry reasoning_content, "" when there is none. */
+    /*
+     * In thinking mode every assistant message must carry reasoning_content, "" when there is none.
+     */
     { .server = "deepseek",
       .max_tokens = "max_tokens",
       .seed = "seed",

@@ -178,7 +178,10 @@ static int own_text(const char **text)
     return *text != NULL;
 }
 
-/* Everything the options point to becomes the model's own; runs to its end so that all can be freed. */
+/*
+ * Everything the options point to becomes the model's own; runs to its end so that all can be
+ * freed.
+ */
 static waldo_status own_options(waldo_model *model)
 {
     waldo_model_options *options = &model->options;

@@ -188,6 +188,7 @@ def test_format_finds(tree):
     ('/* TO' 'DO: later */', 'TO' 'DO left in the file'),
     ('/* FIX' 'ME */', 'FIX' 'ME left in the file'),
     ('/* XX' 'X */', 'XX' 'X left in the file'),
+    ('<<<<<<< HEAD', 'a conflict marker'),
     (f'/* {"x" * 100} */', '106 columns, a line has at most 100'),
     ('int waldo__x;\n', 'empty line at the end of the file'),
 ])

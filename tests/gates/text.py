@@ -25,6 +25,8 @@ def violations(root):
             if len(line) > COLUMNS.get(path.suffix, len(line)):
                 yield (path, number, f'{len(line)} columns, '
                                      f'a line has at most {COLUMNS[path.suffix]}')
+            if re.match(r'(<<<<<<<|>>>>>>>) ', line):
+                yield path, number, 'a conflict marker'
             note = NOTES.search(line)
             if note:
                 yield path, number, f'{note[1]} left in the file'
