@@ -25,7 +25,10 @@ typedef struct waldo__child_options {
     int new_group; /* 1: its own process group */
 } waldo__child_options;
 
-/* how: exit code 0 to 255 and signal 0, or signal. Once, from a round. */
+/*
+ * Exit code 0 to 255 and signal 0, or the signal; exit code -1 when the host's own waits, or its
+ * ignored SIGCHLD, took the status. Once, from a round; the child may be freed there.
+ */
 typedef void (*waldo__child_fn)(void *userdata, int exit_code, int signal);
 
 /* Signals at default, mask empty, in the child. ESTART with the system's reason. */
@@ -36,7 +39,10 @@ int waldo__child_pid(const waldo__child *child);
 /* never hits a reused pid */
 void waldo__child_kill(waldo__child *child, int signal, int whole_group);
 
-/* Forget the child: exited is not called any more. A living child is killed first and reaped. */
+/*
+ * Forget the child: exited is not called any more. A living child (with new_group its whole group) is
+ * killed first and reaped. In a forked child process it only forgets memory.
+ */
 void waldo__child_free(waldo__child *child);
 
 #endif
