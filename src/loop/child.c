@@ -115,7 +115,7 @@ static int child_main(void *argument)
     }
     reset_signals();
     if (exec_fd >= 0) {
-        execveat(exec_fd, "", argv, envp, AT_EMPTY_PATH);
+        fexecve(exec_fd, argv, envp);
     } else {
         execve(options->path, argv, envp);
     }
