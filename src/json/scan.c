@@ -14,15 +14,14 @@ static void complete(waldo__json_scan *scan, size_t at)
 
 static void open_level(waldo__json_scan *scan, int is_object)
 {
-    unsigned char bit = (unsigned char)(1U << scan->depth % 8);
-    unsigned char *bits = &scan->in_object[scan->depth / 8];
+    unsigned char bit = (unsigned char)(1U << scan->depth % 8), *bits;
 
-    if (scan->depth + 1 == LEVELS) {
+    if (scan->depth == LEVELS) {
         scan->state = BAD;
         return;
     }
+    bits = &scan->in_object[scan->depth++ / 8];
     *bits = (unsigned char)(is_object ? *bits | bit : *bits & ~bit);
-    scan->depth++;
 }
 
 static void close_level(waldo__json_scan *scan, int is_object, size_t at)

@@ -68,7 +68,7 @@ static void finds_the_end_at_every_split(void **state)
 /* Every bracket of a deep value is remembered by its kind. */
 static void follows_many_levels(void **state)
 {
-    enum { DEPTH = 511 };
+    enum { DEPTH = 512 };
     char text[2 * DEPTH + 4];
     waldo__json_scan scan = { .depth = 0 };
 
@@ -94,14 +94,14 @@ static void gives_up_on_too_many_levels(void **state)
     waldo__json_scan scan = { .depth = 0 };
 
     (void)state;
-    for (int i = 0; i < 100000; i++) {
+    for (int i = 0; i < 513; i++) {
         waldo__json_scan_feed(&scan, WALDO__S("["));
     }
-    for (int i = 0; i < 100000; i++) {
+    for (int i = 0; i < 513; i++) {
         waldo__json_scan_feed(&scan, WALDO__S("]"));
     }
     assert_int_equal(scan.complete, 0);
-    assert_int_equal(scan.fed, 200000);
+    assert_int_equal(scan.fed, 1026);
 }
 
 /* On every prefix of random brackets and strings the scan and the parse agree about an end. */

@@ -1,6 +1,4 @@
-/*
- * Tool arguments against their schema: each keyword that is enforced, with the sentence it gives.
- */
+/* Tool arguments against their schema: each keyword that is enforced, and the sentence it gives. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,0 +1,174 @@
+/* The growing buffer: its maximum, its sticky failure, what it hands out. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+
+static void is_empty_text_before_anything_is_added(void **state)
+{
+    waldo__buf buf = WALDO__BUF_INIT(10);
+
+    (void)state;
+    assert_string_equal(waldo__buf_str(&buf).ptr, "");
+    assert_int_equal(waldo__buf_str(&buf).len, 0);
+    waldo__buf_consume(&buf, 0);
+    waldo__buf_truncate(&buf, 0);
+    waldo__buf_clear(&buf);
+    waldo__buf_wipe(&buf);
+    waldo__buf_free(&buf);
+}
+
+static void appends_in_every_way(void **state)
+{
+    waldo__buf buf;
+
+    (void)state;
+    waldo__buf_init(&buf, 1000);
+    waldo__buf_add(&buf, "a\0b", 3);
+    waldo__buf_add_str(&buf, WALDO__S("cd"));
+    waldo__buf_puts(&buf, "ef");
+    waldo__buf_putc(&buf, 'g');
+    assert_int_equal(waldo__buf_printf(&buf, "%d-%s", 42, "h"), WALDO_OK);
+    waldo__buf_add(&buf, NULL, 0);
+    assert_int_equal(buf.len, 12);
+    assert_memory_equal(buf.ptr, "a\0bcdefg42-h", 13);
+    waldo__buf_free(&buf);
+    assert_int_equal(buf.max, 1000);
+}
+
+static void fills_to_its_maximum_and_not_beyond(void **state)
+{
+    (void)state;
+    for (size_t max = 0; max < 200; max++) {
+        waldo__buf buf = WALDO__BUF_INIT(max);
+
+        for (size_t i = 0; i < max; i++) {
+            assert_int_equal(waldo__buf_putc(&buf, 'x'), WALDO_OK);
+        }
+        assert_int_equal(waldo__buf_putc(&buf, 'x'), WALDO_ETOOBIG);
+        assert_int_equal(buf.len, max);
+        assert_true(buf.cap <= max + 1);
+        assert_int_equal(strlen(waldo__buf_str(&buf).ptr), max);
+        waldo__buf_free(&buf);
+    }
+}
+
+static void keeps_its_first_failure(void **state)
+{
+    waldo__buf buf = WALDO__BUF_INIT(4);
+
+    (void)state;
+    waldo__buf_puts(&buf, "ab");
+    assert_int_equal(waldo__buf_puts(&buf, "cde"), WALDO_ETOOBIG);
+    assert_int_equal(waldo__buf_putc(&buf, 'c'), WALDO_ETOOBIG);
+    assert_int_equal(waldo__buf_printf(&buf, "c"), WALDO_ETOOBIG);
+    assert_null(waldo__buf_reserve(&buf, 1));
+    assert_null(waldo__buf_take(&buf, NULL));
+    assert_string_equal(waldo__buf_str(&buf).ptr, "ab");
+    waldo__buf_clear(&buf);
+    assert_int_equal(waldo__buf_puts(&buf, "cdef"), WALDO_OK);
+    assert_string_equal(waldo__buf_str(&buf).ptr, "cdef");
+    waldo__buf_free(&buf);
+}
+
+static void refuses_lengths_that_overflow(void **state)
+{
+    waldo__buf buf = WALDO__BUF_INIT(SIZE_MAX / 2);
+
+    (void)state;
+    waldo__buf_puts(&buf, "ab");
+    assert_null(waldo__buf_reserve(&buf, SIZE_MAX));
+    assert_int_equal(buf.status, WALDO_ETOOBIG);
+    waldo__buf_free(&buf);
+}
+
+static void reserves_and_commits(void **state)
+{
+    waldo__buf buf = WALDO__BUF_INIT(100);
+    char *at = waldo__buf_reserve(&buf, 50);
+
+    (void)state;
+    assert_non_null(at);
+    memcpy(at, "hello", 5);
+    waldo__buf_commit(&buf, 5);
+    at = waldo__buf_reserve(&buf, 95);
+    assert_non_null(at);
+    at[0] = '!';
+    waldo__buf_commit(&buf, 1);
+    assert_string_equal(waldo__buf_str(&buf).ptr, "hello!");
+    waldo__buf_free(&buf);
+}
+
+static void drops_from_both_ends(void **state)
+{
+    waldo__buf buf = WALDO__BUF_INIT(100);
+
+    (void)state;
+    waldo__buf_puts(&buf, "0123456789");
+    waldo__buf_consume(&buf, 3);
+    assert_string_equal(waldo__buf_str(&buf).ptr, "3456789");
+    waldo__buf_truncate(&buf, 4);
+    assert_string_equal(waldo__buf_str(&buf).ptr, "3456");
+    waldo__buf_truncate(&buf, 100);
+    assert_string_equal(waldo__buf_str(&buf).ptr, "3456");
+    waldo__buf_consume(&buf, 100);
+    assert_string_equal(waldo__buf_str(&buf).ptr, "");
+    waldo__buf_puts(&buf, "again");
+    assert_string_equal(waldo__buf_str(&buf).ptr, "again");
+    waldo__buf_free(&buf);
+}
+
+static void gives_its_content_away(void **state)
+{
+    waldo__buf buf = WALDO__BUF_INIT(100);
+    size_t len = 99;
+    char *taken = waldo__buf_take(&buf, &len);
+
+    (void)state;
+    assert_string_equal(taken, "");
+    assert_int_equal(len, 0);
+    waldo__free(taken);
+    waldo__buf_puts(&buf, "text");
+    taken = waldo__buf_take(&buf, &len);
+    assert_string_equal(taken, "text");
+    assert_int_equal(len, 4);
+    assert_int_equal(buf.len, 0);
+    assert_null(buf.ptr);
+    assert_int_equal(buf.max, 100);
+    waldo__free(taken);
+}
+
+static void prints_at_the_edge_of_its_room(void **state)
+{
+    (void)state;
+    for (int len = 0; len < 200; len++) {
+        waldo__buf buf = WALDO__BUF_INIT(150);
+
+        waldo__buf_puts(&buf, "12345");
+        assert_int_equal(waldo__buf_printf(&buf, "%*s", len, ""),
+                         len <= 145 ? WALDO_OK : WALDO_ETOOBIG);
+        assert_int_equal(buf.len, len <= 145 ? 5 + len : 5);
+        waldo__buf_free(&buf);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(is_empty_text_before_anything_is_added),
+        cmocka_unit_test(appends_in_every_way),
+        cmocka_unit_test(fills_to_its_maximum_and_not_beyond),
+        cmocka_unit_test(keeps_its_first_failure),
+        cmocka_unit_test(refuses_lengths_that_overflow),
+        cmocka_unit_test(reserves_and_commits),
+        cmocka_unit_test(drops_from_both_ends),
+        cmocka_unit_test(gives_its_content_away),
+        cmocka_unit_test(prints_at_the_edge_of_its_room),
+    };
+
+    return !!cmocka_run_group_tests(tests, NULL, NULL);
+}
