@@ -1,8 +1,10 @@
 /*
- * What is accepted prints as JSON that is accepted and prints the same;
- * any bytes can be written as a string and are read back.
+ * What is accepted prints as JSON that is accepted and prints the same; the scan for a complete value
+ * gives one answer whatever the pieces; any bytes can be written as a string and are read back.
  */
 #include "fuzz.h"
+
+#include <string.h>
 
 #include "base/utf8.h"
 #include "json/json.h"
@@ -41,6 +43,24 @@ static void check_parse(waldo_str text, const waldo__json_limits *limits)
     waldo__buf_free(&twice);
 }
 
+static void check_scan(waldo_str text, size_t step)
+{
+    waldo__json_scan whole;
+    waldo__json_scan cut;
+
+    memset(&whole, 0, sizeof whole);
+    memset(&cut, 0, sizeof cut);
+    waldo__json_scan_feed(&whole, text);
+    for (size_t at = 0; at < text.len; at += step) {
+        size_t len = text.len - at < step ? text.len - at : step;
+
+        waldo__json_scan_feed(&cut, waldo__strn(text.ptr + at, len));
+    }
+    must_hold(whole.complete == cut.complete, "cuts change nothing for the scan");
+    must_hold(!whole.complete || whole.end == cut.end, "the value ends at one place");
+    must_hold(!whole.complete || whole.end <= text.len, "the value ends in the text");
+}
+
 static void check_string(waldo_str text)
 {
     waldo__buf out = WALDO__BUF_INIT(MAX_PRINTED);
@@ -68,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_parse(text, NULL);
     check_parse(text, &tolerant);
+    check_scan(text, size > 0 ? data[size - 1] % 5U + 1 : 1);
     check_string(text);
     return 0;
 }
