@@ -216,7 +216,8 @@ static void flush_last(void)
 /* Kills everything and waits for it; job parents go on by themselves if that takes longer. */
 static int end_session(int status)
 {
-    uint64_t end = now_ms() + END_WAIT_MS;
+    /* After SHUTDOWN the time has been given already. */
+    uint64_t end = now_ms() + (shutting_down ? 0 : END_WAIT_MS);
 
     jobs_cancel_all();
     files_end();

@@ -169,7 +169,8 @@ static int exec_in_path(void)
             memcpy(path + len + (len > 0), args[0], name_len + 1);
             execve(path, args, envs);
             if (errno == EACCES) {
-                err = EACCES;
+                /* A folder that may not be searched holds nothing for us. */
+                err = access(path, F_OK) == 0 ? EACCES : err;
             } else if (errno != ENOENT && errno != ENOTDIR) {
                 return errno;
             }

@@ -15,6 +15,8 @@
 #include "client.h"
 
 #include "base/alloc.h"
+#include "hand/embedded.h"
+#include "secret/secret.h"
 
 static struct client hand;
 
@@ -61,6 +63,26 @@ static void test_greeting(void **state)
     assert_true((hand.hello.features & WALDO_HAND_FEATURE_TREE) != 0);
     assert_int_equal(hand.hello.features & ~(WALDO_HAND_FEATURE_TREE | WALDO_HAND_FEATURE_BENEATH),
                      0);
+}
+
+/* The library carries exactly this program. */
+static void test_embedded(void **state)
+{
+    size_t len = 0;
+    const unsigned char *image = waldo__hand_image(&len);
+    unsigned char hash[WALDO__HAND_SHA256_LEN];
+    FILE *file = fopen(client_program, "rb");
+
+    (void)state;
+    assert_non_null(file);
+    assert_in_range(len, 1000, 40 * 1024);
+    for (size_t i = 0; i < len; i++) {
+        assert_int_equal(fgetc(file), image[i]);
+    }
+    assert_int_equal(fgetc(file), EOF);
+    fclose(file);
+    waldo__sha256(waldo__strn((const char *)image, len), hash);
+    assert_memory_equal(hash, waldo__hand_sha256(), sizeof hash);
 }
 
 static void test_result(void **state)
@@ -324,6 +346,7 @@ static long memory_kb(pid_t pid)
         }
     }
     fclose(file);
+    assert_true(value > 0);
     return value;
 }
 
@@ -546,6 +569,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greeting),
+        cmocka_unit_test(test_embedded),
         cmocka_unit_test(test_result),
         cmocka_unit_test(test_signalled),
         cmocka_unit_test(test_bytes_are_exact),
