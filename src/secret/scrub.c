@@ -33,13 +33,15 @@ static int match_at(const waldo__secrets *secrets, waldo_str text, size_t at, in
     return ret->name != NULL;
 }
 
-/* May the text from here to its end be the front of a form, as far as the filter can tell? */
+/* May a form begin here, as far as the filter can tell from its first pairs? */
 static int may_begin(const waldo__form_filter *filter, waldo_str text, size_t at)
 {
+    size_t end = text.len - at > STRIDE ? at + STRIDE : text.len - 1;
+
     if (!waldo__form_first(filter, text.ptr[at])) {
         return 0;
     }
-    for (; at + 1 < text.len; at++) {
+    for (; at < end; at++) {
         if (!waldo__form_pair(filter, text.ptr + at)) {
             return 0;
         }
@@ -47,10 +49,29 @@ static int may_begin(const waldo__form_filter *filter, waldo_str text, size_t at
     return 1;
 }
 
+/* With the slab open if need be: the first hit among the starts that one probe stands for. */
+static int find_near(const waldo__secrets *secrets, waldo_str text, size_t probe, int final,
+                     int *open, hit *ret)
+{
+    for (size_t at = probe + 1 - STRIDE; at <= probe; at++) {
+        if (!may_begin(&secrets->filter, text, at)) {
+            continue;
+        }
+        if (!*open) {
+            waldo__slab_open(secrets);
+            *open = 1;
+        }
+        if (match_at(secrets, text, at, final, ret)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /*
  * The first hit at or after from. Every form that begins at p shows the filter one of its first
  * pairs at each of p to p + STRIDE - 1, so it is enough to look at every STRIDE-th place. The slab
- * is opened when the filter finds something, at most once.
+ * is opened at most once, and only for a start whose first pairs are all in the filter.
  */
 static int find_hit(const waldo__secrets *secrets, waldo_str text, size_t from, int final, hit *ret)
 {
@@ -58,15 +79,8 @@ static int find_hit(const waldo__secrets *secrets, waldo_str text, size_t from, 
     int open = 0, found = 0;
 
     for (; !found && probe + 1 < text.len; probe += STRIDE) {
-        if (!waldo__form_pair(&secrets->filter, text.ptr + probe)) {
-            continue;
-        }
-        if (!open) {
-            waldo__slab_open(secrets);
-            open = 1;
-        }
-        for (size_t at = probe + 1 - STRIDE; !found && at <= probe; at++) {
-            found = match_at(secrets, text, at, final, ret);
+        if (waldo__form_pair(&secrets->filter, text.ptr + probe)) {
+            found = find_near(secrets, text, probe, final, &open, ret);
         }
     }
     if (open) {
