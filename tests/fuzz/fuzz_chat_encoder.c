@@ -1,6 +1,6 @@
 /*
- * Each three bytes begin an item, whose text is what follows; whatever the history, every request is
- * JSON, begins with the frozen part of those before it, and no call is without its result.
+ * Each three bytes begin an item, whose text is what follows; whatever the history, every request
+ * is JSON, begins with the frozen part of those before it, and no call is without its result.
  */
 #include "fuzz.h"
 
