@@ -46,7 +46,10 @@ struct start {
     int report_fd; /* write end: the errno of what failed */
 };
 
-/* Move everything needed out of the way of the targets, close the rest at exec, put targets in place. */
+/*
+ * Move everything needed out of the way of the targets, close the rest at exec, put targets in
+ * place.
+ */
 static int arrange_descriptors(const struct start *start, int *ret_report_fd, int *ret_exec_fd)
 {
     const waldo__child_options *options = start->options;
@@ -83,7 +86,9 @@ static int arrange_descriptors(const struct start *start, int *ret_report_fd, in
     return 0;
 }
 
-/* An ignored signal would stay ignored over exec; handlers must be gone before the mask is emptied. */
+/*
+ * An ignored signal would stay ignored over exec; handlers must be gone before the mask is emptied.
+ */
 static void reset_signals(void)
 {
     struct sigaction standard = { .sa_handler = SIG_DFL };
@@ -315,7 +320,9 @@ int waldo__child_pid(const waldo__child *child)
     return child->pid;
 }
 
-/* Through the pidfd; emulators without the call (ENOSYS) get the number, which is ours till reaped. */
+/*
+ * Through the pidfd; emulators without the call (ENOSYS) get the number, which is ours till reaped.
+ */
 static int send_signal(const waldo__child *child, int signal, unsigned flags)
 {
     int result = (int)syscall(SYS_pidfd_send_signal, child->pidfd, signal, NULL, flags);

@@ -40,8 +40,8 @@ int waldo__child_pid(const waldo__child *child);
 void waldo__child_kill(waldo__child *child, int signal, int whole_group);
 
 /*
- * Forget the child: exited is not called any more. A living child (with new_group its whole group) is
- * killed first and reaped. In a forked child process it only forgets memory.
+ * Forget the child: exited is not called any more. A living child (with new_group its whole group)
+ * is killed first and reaped. In a forked child process it only forgets memory.
  */
 void waldo__child_free(waldo__child *child);
 

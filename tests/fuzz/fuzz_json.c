@@ -1,6 +1,7 @@
 /*
- * What is accepted prints as JSON that is accepted and prints the same; the scan for a complete value
- * gives one answer whatever the pieces; any bytes can be written as a string and are read back.
+ * What is accepted prints as JSON that is accepted and prints the same; the scan for a complete
+ * value gives one answer whatever the pieces; any bytes can be written as a string and are read
+ * back.
  */
 #include "fuzz.h"
 
