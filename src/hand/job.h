@@ -45,6 +45,7 @@ struct job {
     struct stream streams[2];
     bool has_credit;
     uint64_t credit;
+    bool hurry; /* EXIT must not wait for CREDIT: timed out or cancelled */
     uint64_t drain_end_ms;
     struct exit_info exit;
 

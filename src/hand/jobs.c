@@ -287,6 +287,7 @@ bool jobs_cancel(uint32_t id, uint32_t grace_ms)
     struct job *job = find_job(id);
 
     if (job != NULL) {
+        job->hurry = true;
         send_order(job, &order);
     }
     return job != NULL;
@@ -344,6 +345,9 @@ static void begin_draining(struct job *job, const struct exit_info *info)
     job->exit.captured = counts.captured;
     job->exit.capture_lost = counts.capture_lost;
     job->state = JOB_DRAINING;
+    if ((info->flags & (WALDO_HAND_EXIT_TIMED_OUT | WALDO_HAND_EXIT_LOST)) != 0) {
+        job->hurry = true;
+    }
     job->drain_end_ms = now_ms() + WALDO_HAND_DRAIN_MS;
     for (int i = 0; i < 2; i++) {
         int waiting = 0;
@@ -428,6 +432,16 @@ void jobs_ready(const struct pollfd *fds, size_t count)
     }
 }
 
+/* Lets what is left go to the tails, or be counted and dropped. */
+static void end_heads(struct job *job)
+{
+    for (int i = 0; i < 2; i++) {
+        struct stream *stream = &job->streams[i];
+
+        stream->head = stream->head < stream->total ? stream->head : stream->total;
+    }
+}
+
 /* Has all been read that the leader wrote, and late output been given its time? */
 static bool is_drained(const struct job *job, bool late)
 {
@@ -471,6 +485,9 @@ static int64_t step_job(struct job *job)
     job_acknowledge(job);
     if (job->state == JOB_DRAINING) {
         now = now_ms();
+        if (job->hurry && job->has_credit && job->credit == 0) {
+            end_heads(job);
+        }
         if (!is_drained(job, now >= job->drain_end_ms)) {
             return now < job->drain_end_ms ? (int64_t)(job->drain_end_ms - now) : -1;
         }

@@ -132,14 +132,16 @@ int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 
 bool have_openat2(void)
 {
-    int fd = open_beneath(AT_FDCWD, ".", O_PATH | O_DIRECTORY, 0);
+    static enum { UNKNOWN, YES, NO } answer;
 
-    if (fd >= 0) {
-        close(fd);
-        return true;
+    if (answer == UNKNOWN) {
+        int fd = open_beneath(AT_FDCWD, ".", O_PATH | O_DIRECTORY, 0);
+
+        /* Old container engines answer EPERM to calls that their filter does not know. */
+        answer = fd >= 0 || (errno != ENOSYS && errno != EPERM) ? YES : NO;
+        close_fd(&fd);
     }
-    /* Old container engines answer EPERM to calls that their filter does not know. */
-    return errno != ENOSYS && errno != EPERM;
+    return answer == YES;
 }
 
 int rename_noreplace(int from_dir, const char *from, int to_dir, const char *to)

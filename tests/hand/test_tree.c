@@ -245,6 +245,30 @@ static void test_leader_killed_from_inside(void **state)
     assert_int_equal(wait_no_sleeps(number), 0);
 }
 
+/* EXIT does not wait for credit that a host may never give. */
+static void test_ends_without_credit(void **state)
+{
+    waldo__hand_run run = limits(200, 100);
+    struct record *r;
+    uint32_t id;
+
+    (void)state;
+    run.credit = 10;
+    run.tail[0] = 5;
+    r = client_ended(&hand, client_sh(&hand, with_number("seq 1 50; sleep @"), run));
+    assert_ended_by(r, WALDO_HAND_EXIT_TIMED_OUT);
+    assert_int_equal(r->exit.total[0], 141);
+    assert_int_equal(r->exit.sent[0], 15);
+    assert_string_equal(waldo__buf_str(&r->streams[0]).ptr, "1\n2\n3\n4\n5\n9\n50\n");
+    run.timeout_ms = 0;
+    id = client_sh(&hand, "seq 1 50", run);
+    client_has_output(&hand, id, 0, 10);
+    client_cancel(&hand, id, 0);
+    r = client_ended(&hand, id);
+    assert_int_equal(r->exit.total[0], 141);
+    assert_int_equal(r->exit.sent[0], 15);
+}
+
 static void test_shutdown(void **state)
 {
     waldo__buf out = WALDO__BUF_INIT(1024);
@@ -357,6 +381,7 @@ int main(int argc, char **argv)
         CASE(test_leftovers_can_be_ended),
         CASE(test_late_output),
         CASE(test_leader_killed_from_inside),
+        CASE(test_ends_without_credit),
         CASE(test_shutdown),
         CASE(test_end_of_input),
         CASE(test_killed_hand),
