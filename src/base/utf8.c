@@ -1,67 +1,72 @@
 #include "base/utf8.h"
 
-#include <stdint.h>
-
-#define ONES  UINT64_C(0x0101010101010101)
-#define HIGHS UINT64_C(0x8080808080808080)
+#include "base/word.h"
 
 static const char replacement[] = "\xef\xbf\xbd";
 
 enum { REPLACEMENT_LEN = sizeof replacement - 1, LONGEST = 4 };
-
-/*
- * What may follow a first byte: the sequence's length and the range of the second byte (Unicode
- * standard, table 3-7). Later bytes are 80..BF. Bytes in no row begin nothing.
- */
-static const struct {
-    unsigned char first, last, len, low, high;
-} forms[] = {
-    { 0xc2, 0xdf, 2, 0x80, 0xbf }, { 0xe0, 0xe0, 3, 0xa0, 0xbf }, { 0xe1, 0xec, 3, 0x80, 0xbf },
-    { 0xed, 0xed, 3, 0x80, 0x9f }, { 0xee, 0xef, 3, 0x80, 0xbf }, { 0xf0, 0xf0, 4, 0x90, 0xbf },
-    { 0xf1, 0xf3, 4, 0x80, 0xbf }, { 0xf4, 0xf4, 4, 0x80, 0x8f },
-};
 
 static int is_tail(unsigned char byte)
 {
     return (byte & 0xc0) == 0x80;
 }
 
+/* A sequence of need bytes whose second one is between low and high. */
+static inline int sequence(const unsigned char *at, size_t len, int need, int low, int high)
+{
+    if (len < 2) {
+        return 0;
+    }
+    if (at[1] < low || at[1] > high) {
+        return -1;
+    }
+    if (need == 2) {
+        return 2;
+    }
+    if (len < 3) {
+        return 0;
+    }
+    if (!is_tail(at[2])) {
+        return -2;
+    }
+    if (need == 3) {
+        return 3;
+    }
+    return len < 4 ? 0 : is_tail(at[3]) ? 4 : -3;
+}
+
+/* Unicode standard, table 3-7. Branches, as text stays within one or two of them. */
 int waldo__utf8_step(const char *ptr, size_t len)
 {
     const unsigned char *at = (const unsigned char *)ptr;
-    size_t form = 0;
 
-    if (at[0] < 0x80) {
-        return 1;
+    if (at[0] < 0xc2) {
+        return at[0] < 0x80 ? 1 : -1;
     }
-    while (form < sizeof forms / sizeof forms[0] && at[0] > forms[form].last) {
-        form++;
+    if (at[0] < 0xe0) {
+        return sequence(at, len, 2, 0x80, 0xbf);
     }
-    if (form == sizeof forms / sizeof forms[0] || at[0] < forms[form].first) {
-        return -1;
+    if (at[0] < 0xf0) {
+        return sequence(at, len, 3, at[0] == 0xe0 ? 0xa0 : 0x80, at[0] == 0xed ? 0x9f : 0xbf);
     }
-    for (int i = 1; i < forms[form].len; i++) {
-        if ((size_t)i == len) {
-            return 0;
-        }
-        if (i == 1 ? at[1] < forms[form].low || at[1] > forms[form].high : !is_tail(at[i])) {
-            return -i;
-        }
+    if (at[0] < 0xf5) {
+        return sequence(at, len, 4, at[0] == 0xf0 ? 0x90 : 0x80, at[0] == 0xf4 ? 0x8f : 0xbf);
     }
-    return forms[form].len;
+    return -1;
 }
 
 /* How many bytes at the front are ASCII; with stop_at_nul, other than NUL. */
 static size_t ascii_run(const char *ptr, size_t len, int stop_at_nul)
 {
     size_t at = 0;
-    uint64_t word, nul = stop_at_nul ? ONES : 0;
+    uint64_t nul = stop_at_nul ? WALDO__WORD(1) : 0;
 
-    for (; len - at >= sizeof word; at += sizeof word) {
-        memcpy(&word, ptr + at, sizeof word);
-        /* With nul: borrows set the high bit of a zero byte, so this finds both kinds at once. */
-        if (((word - nul) | word) & HIGHS) {
-            break;
+    for (; len - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
+        uint64_t word = waldo__word_load(ptr + at),
+                 flags = ((word - nul) | word) & WALDO__WORD(0x80);
+
+        if (flags != 0) {
+            return at + waldo__word_first(flags);
         }
     }
     while (at < len && (unsigned char)ptr[at] < 0x80 && (ptr[at] != '\0' || !stop_at_nul)) {
@@ -74,17 +79,20 @@ static size_t ascii_run(const char *ptr, size_t len, int stop_at_nul)
 static size_t valid_run(waldo_str text, int stop_at_nul)
 {
     size_t at = 0;
-    int step;
 
     while (at < text.len) {
-        size_t ascii = ascii_run(text.ptr + at, text.len - at, stop_at_nul);
+        int step;
 
-        at += ascii;
-        if (at == text.len) {
-            break;
+        if ((unsigned char)text.ptr[at] < 0x80) {
+            size_t ascii = ascii_run(text.ptr + at, text.len - at, stop_at_nul);
+
+            if (ascii == 0) {
+                break;
+            }
+            at += ascii;
+            continue;
         }
-        step =
-            (unsigned char)text.ptr[at] < 0x80 ? 0 : waldo__utf8_step(text.ptr + at, text.len - at);
+        step = waldo__utf8_step(text.ptr + at, text.len - at);
         if (step <= 0) {
             break;
         }

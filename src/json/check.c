@@ -7,8 +7,7 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
-
-#define REPEAT(byte) (UINT64_C(0x0101010101010101) * (byte))
+#include "base/word.h"
 
 /* cJSON 1.7.15 copies a number into a buffer of this size with its NUL. */
 enum { NUMBER_MAX = 63, EXACT_DIGITS = 15, FEW_KEYS = 8 };
@@ -143,15 +142,12 @@ static waldo_status escape(scan *s)
 static size_t plain_run(const char *ptr, size_t len)
 {
     size_t at = 0;
-    uint64_t word;
 
-    for (; len - at >= sizeof word; at += sizeof word) {
-        memcpy(&word, ptr + at, sizeof word);
-        /* Each term sets a high bit for: not ASCII, NUL, quote, backslash. */
-        if ((word | (word - REPEAT(1)) | ((word ^ REPEAT('"')) - REPEAT(1)) |
-             ((word ^ REPEAT('\\')) - REPEAT(1))) &
-            REPEAT(0x80)) {
-            break;
+    for (; len - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
+        uint64_t flags = waldo__word_flags(waldo__word_load(ptr + at), 1, '"', '\\');
+
+        if (flags != 0) {
+            return at + waldo__word_first(flags);
         }
     }
     while (at < len && ptr[at] != '\0' && ptr[at] != '"' && ptr[at] != '\\' &&
@@ -170,7 +166,9 @@ static waldo_status string(scan *s, int *ret_escaped)
     for (;;) {
         int byte, step;
 
-        s->at += plain_run(s->text.ptr + s->at, s->text.len - s->at);
+        if (peek(s) < 0x80) {
+            s->at += plain_run(s->text.ptr + s->at, s->text.len - s->at);
+        }
         byte = peek(s);
         if (byte < 0) {
             return problem_at(s, WALDO_EJSON, "a string without its end", start);

@@ -6,8 +6,7 @@
 
 #include "base/base64.h"
 #include "base/utf8.h"
-
-#define REPEAT(byte) (UINT64_C(0x0101010101010101) * (byte))
+#include "base/word.h"
 
 enum { MAX_DEPTH = 63 };
 
@@ -15,15 +14,12 @@ enum { MAX_DEPTH = 63 };
 static size_t plain_run(const char *ptr, size_t len)
 {
     size_t at = 0;
-    uint64_t word;
 
-    for (; len - at >= sizeof word; at += sizeof word) {
-        memcpy(&word, ptr + at, sizeof word);
-        /* Each term sets a high bit for: not ASCII, below space, quote, backslash. */
-        if ((word | (word - REPEAT(0x20)) | ((word ^ REPEAT('"')) - REPEAT(1)) |
-             ((word ^ REPEAT('\\')) - REPEAT(1))) &
-            REPEAT(0x80)) {
-            break;
+    for (; len - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
+        uint64_t flags = waldo__word_flags(waldo__word_load(ptr + at), 0x20, '"', '\\');
+
+        if (flags != 0) {
+            return at + waldo__word_first(flags);
         }
     }
     while (at < len && (unsigned char)ptr[at] >= 0x20 && (unsigned char)ptr[at] < 0x80 &&
@@ -54,7 +50,9 @@ waldo_status waldo__json_escape(waldo_str text, waldo__buf *out)
         size_t special;
         int step;
 
-        at += plain_run(text.ptr + at, text.len - at);
+        if (at < text.len && (unsigned char)text.ptr[at] < 0x80) {
+            at += plain_run(text.ptr + at, text.len - at);
+        }
         if (at == text.len) {
             break;
         }
