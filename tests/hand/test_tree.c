@@ -120,12 +120,24 @@ static void test_timeout_of_a_tree(void **state)
 static void test_fork_chain(void **state)
 {
     /* Each process starts its successor and ends: no parent stays to be followed. */
-    static const char text[] = "chain() { (chain) & }; trap '' TERM; chain; sleep @";
-    struct record *r = client_ended(&hand, client_sh(&hand, with_number(text), limits(200, 100)));
+    static const char *const chains[] = {
+        "chain() { test $(date +%s) -gt $end || (chain) & }; chain",
+        /* And each is in a session of its own: no group either. */
+        "s='test $(date +%s) -gt $end || setsid sh -c \"$s\" &'; export s; sh -c \"$s\"",
+    };
 
     (void)state;
-    assert_ended_by(r, WALDO_HAND_EXIT_TIMED_OUT);
-    assert_true((r->exit.flags & WALDO_HAND_EXIT_KILLED) != 0);
+    for (size_t i = 0; i < WALDO__COUNT(chains); i++) {
+        char text[400];
+        struct record *r;
+
+        /* Should they not be caught, they end after a minute. */
+        snprintf(text, sizeof text, "trap '' TERM; export end=$(($(date +%%s) + 60)); %s; sleep %s",
+                 chains[i], number);
+        r = client_ended(&hand, client_sh(&hand, text, limits(300, 100)));
+        assert_ended_by(r, WALDO_HAND_EXIT_TIMED_OUT);
+        assert_true((r->exit.flags & WALDO_HAND_EXIT_KILLED) != 0);
+    }
 }
 
 static void test_cancel(void **state)
