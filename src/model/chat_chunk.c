@@ -1,0 +1,429 @@
+/* One JSON text of an answer: what its deltas hold, how it ends, what went wrong. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/utf8.h"
+#include "model/chat_reader.h"
+
+enum { PREVIEW_MAX = 512, JSON_DEPTH = 128 };
+
+static const struct {
+    const char *reason;
+    waldo__chat_ending ending;
+} endings[] = {
+    { "stop", WALDO__CHAT_ENDING_STOP },
+    { "tool_calls", WALDO__CHAT_ENDING_CALLS },
+    { "function_call", WALDO__CHAT_ENDING_CALLS },
+    { "length", WALDO__CHAT_ENDING_LENGTH },
+    { "model_length", WALDO__CHAT_ENDING_LENGTH }, /* Mistral */
+    { "content_filter", WALDO__CHAT_ENDING_FILTER },
+    { "error", WALDO__CHAT_ENDING_FAILED },                        /* Mistral */
+    { "insufficient_system_resource", WALDO__CHAT_ENDING_FAILED }, /* DeepSeek */
+};
+
+/* ---- failures ---- */
+
+/* Without memory for the error there is still its status. */
+waldo_status waldo__chat_fail(waldo_reader *reader, waldo_status status, const char *format, ...)
+{
+    waldo__buf text = WALDO__BUF_INIT(8192);
+    va_list args;
+
+    va_start(args, format);
+    waldo__buf_vprintf(&text, format, args);
+    va_end(args);
+    reader->status = waldo_error_set(&reader->error, status, WALDO_CLASS_PROTOCOL, "%s",
+                                     waldo__buf_str(&text).ptr);
+    waldo__buf_free(&text);
+    return status;
+}
+
+waldo_status waldo__chat_fail_memory(waldo_reader *reader, waldo_status status)
+{
+    if (status == WALDO_ETOOBIG) {
+        return waldo__chat_fail(reader, status, "the model server's answer is larger than %d MiB",
+                                WALDO__CHAT_EVENT_MAX >> 20);
+    }
+    return waldo__chat_fail(reader, status, "the model server's answer: %s",
+                            waldo_status_text(status));
+}
+
+waldo_status waldo__chat_fail_provider(waldo_reader *reader, const waldo__json_value *root,
+                                       waldo_str text)
+{
+    return reader->status = waldo__chat_error(0, waldo__str(""), root, text, &reader->error);
+}
+
+static waldo_status emit(waldo_reader *reader, waldo_delta_kind kind, waldo_str text)
+{
+    return reader->delta != NULL ? reader->delta(reader->userdata, kind, text) : WALDO_OK;
+}
+
+/* ---- what a delta holds ---- */
+
+/* What an event does is noted, so that the next one like it needs no parse. */
+static void note_effect(waldo_reader *reader, waldo__chat_effect effect, const char *key,
+                        int64_t index)
+{
+    reader->effect = reader->effect == WALDO__CHAT_EFFECT_NONE ? effect : WALDO__CHAT_EFFECT_OTHER;
+    reader->effect_key = key;
+    reader->effect_index = index;
+}
+
+static waldo_status add_text(waldo_reader *reader, waldo__chat_text *text, waldo_delta_kind kind,
+                             waldo_str piece)
+{
+    size_t before = text->text.len;
+    waldo_status status = waldo__chat_text_add(text, piece);
+
+    if (status < 0) {
+        return waldo__chat_fail_memory(reader, status);
+    }
+    if (text->text.len == before) {
+        return WALDO_OK;
+    }
+    return emit(reader, kind, waldo__strn(text->text.ptr + before, text->text.len - before));
+}
+
+/* Mistral: content is a list of texts and of thoughts, which are lists of texts. */
+static waldo_status add_parts(waldo_reader *reader, const waldo__json_value *parts)
+{
+    waldo_status status = WALDO_OK;
+
+    note_effect(reader, WALDO__CHAT_EFFECT_OTHER, NULL, -1);
+    for (const waldo__json_value *part = waldo__json_first(parts); part != NULL && status >= 0;
+         part = waldo__json_next(part)) {
+        const waldo__json_value *thoughts = waldo__json_get(part, "thinking");
+        waldo_str piece;
+
+        if (waldo__json_str(waldo__json_get(part, "text"), &piece)) {
+            status = add_text(reader, &reader->text, WALDO_DELTA_TEXT, piece);
+        } else if (waldo__json_str(thoughts, &piece)) {
+            status = add_text(reader, &reader->reasoning, WALDO_DELTA_REASONING, piece);
+        }
+        if (waldo__json_type_of(thoughts) != WALDO__JSON_ARRAY) {
+            continue;
+        }
+        for (const waldo__json_value *thought = waldo__json_first(thoughts);
+             thought != NULL && status >= 0; thought = waldo__json_next(thought)) {
+            status = add_text(reader, &reader->reasoning, WALDO_DELTA_REASONING,
+                              waldo__json_get_str(thought, "text"));
+        }
+    }
+    return status;
+}
+
+/* Members of a call that its server wants back with it. */
+static waldo_status read_extra(const waldo__json_value *value, waldo__buf *out)
+{
+    const waldo__json_value *extra = waldo__json_get(value, "extra_content");
+
+    if (waldo__json_type_of(extra) != WALDO__JSON_OBJECT) {
+        return WALDO_OK;
+    }
+    waldo__buf_puts(out, "{\"extra_content\":");
+    waldo__json_print(extra, out);
+    return waldo__buf_putc(out, '}');
+}
+
+/* Arguments are text; some gateways send the object itself. */
+static waldo_status read_args(const waldo__json_value *value, waldo__buf *out)
+{
+    waldo_str text;
+
+    if (waldo__json_str(value, &text)) {
+        return waldo__chat_text_plain(text, out);
+    }
+    if (waldo__json_type_of(value) == WALDO__JSON_OBJECT ||
+        waldo__json_type_of(value) == WALDO__JSON_ARRAY) {
+        return waldo__json_print(value, out);
+    }
+    return WALDO_OK;
+}
+
+static waldo_str trimmed(const waldo__json_value *object, const char *key)
+{
+    return waldo__str_trim(waldo__json_get_str(object, key));
+}
+
+static waldo_status add_fragment(waldo_reader *reader, const waldo__chat_fragment *fragment)
+{
+    waldo__chat_call *target = NULL;
+    int is_new = 0;
+    waldo_status status = waldo__chat_calls_add(&reader->calls, fragment, &target, &is_new);
+
+    if (status == WALDO_ETOOBIG) {
+        return waldo__chat_fail(
+            reader, status,
+            "a tool call in the model's answer is too large, or there are too many");
+    }
+    if (status < 0) {
+        return waldo__chat_fail_memory(reader, status);
+    }
+    return is_new ? emit(reader, WALDO_DELTA_CALL, waldo__buf_str(&target->name)) : WALDO_OK;
+}
+
+/* call is an entry of tool_calls; function its function, or the older function_call. */
+static waldo_status add_call(waldo_reader *reader, const waldo__json_value *call,
+                             const waldo__json_value *function, int is_whole)
+{
+    const waldo__json_value *arguments = waldo__json_get(function, "arguments");
+    waldo__buf args = WALDO__BUF_INIT(WALDO__CHAT_ARGS_MAX);
+    waldo__buf extra = WALDO__BUF_INIT(1 << 20);
+    waldo__chat_fragment fragment = { .is_whole = is_whole };
+    waldo_status status = read_args(arguments, &args);
+    int is_piece;
+
+    if (status == WALDO_OK) {
+        status = read_extra(call, &extra);
+    }
+    fragment.index = waldo__json_get_int(call, "index", -1);
+    fragment.id = trimmed(call, "id");
+    fragment.name = trimmed(function, "name");
+    fragment.args = waldo__buf_str(&args);
+    fragment.extra = waldo__buf_str(&extra);
+    is_piece = !is_whole && fragment.id.len + fragment.name.len + extra.len == 0 && args.len > 0 &&
+               waldo__json_type_of(arguments) == WALDO__JSON_STRING;
+    note_effect(reader, is_piece ? WALDO__CHAT_EFFECT_ARGS : WALDO__CHAT_EFFECT_OTHER, "arguments",
+                fragment.index);
+    status = status == WALDO_OK ? add_fragment(reader, &fragment)
+                                : waldo__chat_fail_memory(reader, status);
+    waldo__buf_free(&args);
+    waldo__buf_free(&extra);
+    return status;
+}
+
+static waldo_status add_calls(waldo_reader *reader, const waldo__json_value *delta, int is_whole)
+{
+    const waldo__json_value *calls = waldo__json_get(delta, "tool_calls");
+    const waldo__json_value *old = waldo__json_get(delta, "function_call");
+    waldo_status status = WALDO_OK;
+
+    if (waldo__json_type_of(calls) == WALDO__JSON_ARRAY) {
+        for (const waldo__json_value *call = waldo__json_first(calls); call != NULL && status >= 0;
+             call = waldo__json_next(call)) {
+            status = add_call(reader, call, waldo__json_get(call, "function"), is_whole);
+        }
+    }
+    if (status >= 0 && waldo__json_type_of(old) == WALDO__JSON_OBJECT) {
+        status = add_call(reader, NULL, old, is_whole);
+    }
+    return status;
+}
+
+static waldo_status add_reasoning(waldo_reader *reader, const waldo__json_value *delta)
+{
+    static const char *const keys[] = { "reasoning_content", "reasoning" };
+
+    for (size_t i = 0; i < WALDO__COUNT(keys); i++) {
+        waldo_str piece = waldo__json_get_str(delta, keys[i]);
+
+        if (piece.len > 0) {
+            note_effect(reader, WALDO__CHAT_EFFECT_REASONING, keys[i], -1);
+            return add_text(reader, &reader->reasoning, WALDO_DELTA_REASONING, piece);
+        }
+    }
+    return WALDO_OK;
+}
+
+static waldo_status add_refusal(waldo_reader *reader, const waldo__json_value *delta)
+{
+    waldo_str piece = waldo__json_get_str(delta, "refusal");
+
+    if (piece.len > 0) {
+        note_effect(reader, WALDO__CHAT_EFFECT_OTHER, NULL, -1);
+    }
+    return add_text(reader, &reader->refusal, WALDO_DELTA_TEXT, piece);
+}
+
+static waldo_status add_delta(waldo_reader *reader, const waldo__json_value *delta, int is_whole)
+{
+    const waldo__json_value *content = waldo__json_get(delta, "content");
+    waldo_status status = add_reasoning(reader, delta);
+    waldo_str piece = WALDO__S("");
+
+    if (status >= 0 && waldo__json_str(content, &piece) && piece.len > 0) {
+        note_effect(reader, WALDO__CHAT_EFFECT_TEXT, "content", -1);
+        status = add_text(reader, &reader->text, WALDO_DELTA_TEXT, piece);
+    } else if (status >= 0 && waldo__json_type_of(content) == WALDO__JSON_ARRAY) {
+        status = add_parts(reader, content);
+    }
+    if (status >= 0) {
+        status = add_refusal(reader, delta);
+    }
+    return status >= 0 ? add_calls(reader, delta, is_whole) : status;
+}
+
+/* ---- one chunk, or one whole answer ---- */
+
+static void read_usage(waldo_reader *reader, const waldo__json_value *usage)
+{
+    waldo_usage *to = &reader->usage;
+    int64_t cached;
+
+    if (waldo__json_type_of(usage) != WALDO__JSON_OBJECT) {
+        return;
+    }
+    note_effect(reader, WALDO__CHAT_EFFECT_OTHER, NULL, -1);
+    to->input_tokens = waldo__json_get_int(usage, "prompt_tokens", to->input_tokens);
+    to->output_tokens = waldo__json_get_int(usage, "completion_tokens", to->output_tokens);
+    cached =
+        waldo__json_get_int(usage, "prompt_cache_hit_tokens", to->cached_tokens); /* DeepSeek */
+    to->cached_tokens = waldo__json_get_int(waldo__json_get(usage, "prompt_tokens_details"),
+                                            "cached_tokens", cached);
+    to->reasoning_tokens = waldo__json_get_int(waldo__json_get(usage, "completion_tokens_details"),
+                                               "reasoning_tokens", to->reasoning_tokens);
+}
+
+static waldo_status read_reason(waldo_reader *reader, waldo_str reason)
+{
+    note_effect(reader, WALDO__CHAT_EFFECT_OTHER, NULL, -1);
+    reader->ending = WALDO__CHAT_ENDING_UNKNOWN;
+    for (size_t i = 0; i < WALDO__COUNT(endings); i++) {
+        if (waldo__str_is(reason, endings[i].reason)) {
+            reader->ending = endings[i].ending;
+        }
+    }
+    waldo__buf_clear(&reader->reason);
+    waldo__chat_quote(waldo__strn(reason.ptr, reason.len < 64 ? reason.len : 64), 64,
+                      &reader->reason);
+    if (waldo__chat_calls_have_stray(&reader->calls) && !reader->warned) {
+        reader->warned = 1;
+        return emit(reader, WALDO_DELTA_WARNING,
+                    waldo__str("the server sent something besides the arguments of a tool call; "
+                               "it was left out"));
+    }
+    return WALDO_OK;
+}
+
+/* The delta comes before the reason: other servers put both into one chunk. */
+static waldo_status read_choice(waldo_reader *reader, const waldo__json_value *choice)
+{
+    const waldo__json_value *delta = waldo__json_get(choice, "delta");
+    const waldo__json_value *message = waldo__json_get(choice, "message");
+    waldo_str reason = waldo__json_get_str(choice, "finish_reason");
+    int is_whole = waldo__json_type_of(delta) != WALDO__JSON_OBJECT;
+    waldo_status status;
+
+    if (waldo__json_get_int(choice, "index", 0) != 0) {
+        return WALDO_OK;
+    }
+    status = add_delta(reader, is_whole ? message : delta, is_whole);
+    return status >= 0 && reason.len > 0 ? read_reason(reader, reason) : status;
+}
+
+/* An error is an object or a text; false, null and "" are none. */
+static int holds_error(const waldo__json_value *root)
+{
+    const waldo__json_value *error = waldo__json_get(root, "error");
+    waldo_str text = WALDO__S("");
+
+    return waldo__json_type_of(error) == WALDO__JSON_OBJECT ||
+           (waldo__json_str(error, &text) && text.len > 0) ||
+           waldo__str_is(waldo__json_get_str(root, "object"), "error"); /* Mistral */
+}
+
+static waldo_status read_root(waldo_reader *reader, const waldo__json_value *root, waldo_str text)
+{
+    const waldo__json_value *choices = waldo__json_get(root, "choices");
+    waldo_status status = WALDO_OK;
+
+    if (waldo__json_type_of(root) != WALDO__JSON_OBJECT) {
+        return waldo__chat_fail(reader, WALDO_EPROTO,
+                                "the model server sent JSON that is not an object");
+    }
+    if (holds_error(root)) {
+        return waldo__chat_fail_provider(reader, root, text);
+    }
+    if (reader->id.len == 0) {
+        waldo__chat_quote(waldo__json_get_str(root, "id"), 128, &reader->id);
+    }
+    read_usage(reader, waldo__json_get(root, "usage"));
+    read_usage(reader, waldo__json_path(root, "x_groq.usage"));
+    if (waldo__json_type_of(choices) == WALDO__JSON_ARRAY) {
+        for (const waldo__json_value *choice = waldo__json_first(choices);
+             choice != NULL && status >= 0; choice = waldo__json_next(choice)) {
+            status = read_choice(reader, choice);
+        }
+    } else if (reader->mode == WALDO__CHAT_BODY_JSON) {
+        return waldo__chat_fail_provider(reader, root, text);
+    }
+    if (status >= 0 && reader->ending == WALDO__CHAT_ENDING_FAILED) {
+        return waldo__chat_fail(reader, WALDO_EPROVIDER,
+                                "the model server gave up: finish_reason \"%s\"",
+                                waldo__buf_str(&reader->reason).ptr);
+    }
+    return status;
+}
+
+/* Text that cJSON would refuse for half a pair, a NUL or a wrong byte is mended first. */
+static waldo_status parse(waldo_reader *reader, waldo_str text, waldo__json **ret_doc)
+{
+    static const waldo__json_limits limits = { .max_bytes = WALDO__CHAT_EVENT_MAX + 1024,
+                                               .max_depth = JSON_DEPTH,
+                                               .allow_duplicates = 1,
+                                               .repair_surrogates = 1 };
+    waldo_error *error = NULL;
+    waldo_str mended = text;
+    waldo__buf clean = WALDO__BUF_INIT(4 * (size_t)WALDO__CHAT_EVENT_MAX);
+    waldo_status status = waldo__chat_text_mend(&mended, &reader->scratch);
+
+    if (status == WALDO_OK) {
+        status = waldo__json_parse(mended, &limits, ret_doc, &error);
+    }
+    if (status == WALDO_EUTF8 && waldo__utf8_clean(mended, &clean) == WALDO_OK) {
+        waldo_error_free(error);
+        error = NULL;
+        status = waldo__json_parse(waldo__buf_str(&clean), &limits, ret_doc, &error);
+    }
+    waldo__buf_free(&clean);
+    if (status != WALDO_OK) {
+        waldo__buf quoted = WALDO__BUF_INIT(PREVIEW_MAX);
+
+        waldo__chat_quote(waldo__strn(text.ptr, text.len < 120 ? text.len : 120), 120, &quoted);
+        waldo__chat_fail(reader, status == WALDO_ENOMEM ? status : WALDO_EPROTO,
+                         "the model server sent what is not JSON (%s): %s",
+                         waldo_error_message(error), waldo__buf_str(&quoted).ptr);
+        waldo__buf_free(&quoted);
+    }
+    waldo_error_free(error);
+    return status == WALDO_OK ? WALDO_OK : reader->status;
+}
+
+waldo_status waldo__chat_read_json(waldo_reader *reader, waldo_str text)
+{
+    waldo__json *doc = NULL;
+    waldo_status status = parse(reader, text, &doc);
+
+    reader->effect = WALDO__CHAT_EFFECT_NONE;
+    if (status == WALDO_OK) {
+        status = read_root(reader, waldo__json_root(doc), text);
+        waldo__json_free(doc);
+    }
+    if (status == WALDO_OK && reader->effect != WALDO__CHAT_EFFECT_NONE &&
+        reader->effect != WALDO__CHAT_EFFECT_OTHER) {
+        waldo__chat_fast_learn(&reader->fast, text, reader->effect, reader->effect_key,
+                               reader->effect_index);
+    }
+    return status;
+}
+
+/* What waldo__chat_read_json() would do with an event that is like one before it. */
+waldo_status waldo__chat_read_piece(waldo_reader *reader, waldo_str piece)
+{
+    waldo__buf args = WALDO__BUF_INIT(WALDO__CHAT_ARGS_MAX);
+    waldo__chat_fragment fragment = { .index = reader->fast.index };
+    waldo_status status;
+
+    if (reader->fast.effect == WALDO__CHAT_EFFECT_TEXT) {
+        return add_text(reader, &reader->text, WALDO_DELTA_TEXT, piece);
+    }
+    if (reader->fast.effect == WALDO__CHAT_EFFECT_REASONING) {
+        return add_text(reader, &reader->reasoning, WALDO_DELTA_REASONING, piece);
+    }
+    status = waldo__chat_text_plain(piece, &args);
+    fragment.args = waldo__buf_str(&args);
+    status = status == WALDO_OK ? add_fragment(reader, &fragment)
+                                : waldo__chat_fail_memory(reader, status);
+    waldo__buf_free(&args);
+    return status;
+}
