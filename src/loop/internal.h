@@ -54,12 +54,12 @@ struct waldo__loop {
 
 /* ---- rings of tasks ---- */
 
-void waldo__ring_init(waldo__task *head);
-int waldo__ring_empty(const waldo__task *head);
-void waldo__ring_add(waldo__task *head, waldo__task *task, int state);
-void waldo__ring_remove(waldo__task *task);
-void waldo__ring_prepend(waldo__task *head,
-                         waldo__task *from); /* all of from before head's first */
+void waldo__task_ring_init(waldo__task *head);
+int waldo__task_ring_empty(const waldo__task *head);
+void waldo__task_ring_add(waldo__task *head, waldo__task *task, int state);
+void waldo__task_ring_remove(waldo__task *task);
+void waldo__task_ring_prepend(waldo__task *head,
+                              waldo__task *from); /* all of from before head's first */
 
 /* ---- run queue, timers ---- */
 

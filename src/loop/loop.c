@@ -32,8 +32,8 @@ waldo_status waldo__loop_new(waldo__loop **ret_loop, waldo_error **ret_err)
     loop->pid = getpid();
     loop->timer_fd_due = WALDO__NEVER;
     loop->stop_ns = WALDO__NEVER;
-    waldo__ring_init(&loop->tasks);
-    waldo__ring_init(&loop->running);
+    waldo__task_ring_init(&loop->tasks);
+    waldo__task_ring_init(&loop->running);
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     error_number = errno;
@@ -74,10 +74,10 @@ static void free_dead(waldo__loop *loop)
 
 static void drop_tasks(waldo__task *head)
 {
-    while (!waldo__ring_empty(head)) {
+    while (!waldo__task_ring_empty(head)) {
         waldo__task *task = head->next;
 
-        waldo__ring_remove(task);
+        waldo__task_ring_remove(task);
         waldo__poster_drop(task);
     }
 }
@@ -307,7 +307,7 @@ static int wait_ms(const waldo__loop *loop, int64_t deadline_ns)
 {
     int64_t left;
 
-    if (deadline_ns == 0 || !waldo__ring_empty(&loop->tasks)) {
+    if (deadline_ns == 0 || !waldo__task_ring_empty(&loop->tasks)) {
         return 0;
     }
     if (deadline_ns == WALDO__NEVER) {
@@ -355,7 +355,7 @@ static int do_round(waldo__loop *loop, const struct epoll_event *events, int cou
     }
     settle_watches(loop);
     waldo__timers_sync(loop, now);
-    if (!waldo__ring_empty(&loop->tasks)) {
+    if (!waldo__task_ring_empty(&loop->tasks)) {
         waldo__loop_wake(loop);
     }
     loop->in_round = 0;

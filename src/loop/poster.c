@@ -63,7 +63,7 @@ waldo_poster *waldo__poster_new(waldo_status *ret_status, int *ret_errno)
     atomic_init(&poster->signalled, 0);
     poster->pid = getpid();
     pthread_mutex_init(&poster->lock, NULL);
-    waldo__ring_init(&poster->list);
+    waldo__task_ring_init(&poster->list);
     return poster;
 }
 
@@ -96,11 +96,11 @@ void waldo__poster_take(waldo_poster *poster, waldo__task *queue)
     (void)got;
     atomic_store(&poster->signalled, 0);
     pthread_mutex_lock(&poster->lock);
-    while (!waldo__ring_empty(&poster->list)) {
+    while (!waldo__task_ring_empty(&poster->list)) {
         waldo__task *task = poster->list.next;
 
-        waldo__ring_remove(task);
-        waldo__ring_add(queue, task, WALDO__TASK_QUEUED);
+        waldo__task_ring_remove(task);
+        waldo__task_ring_add(queue, task, WALDO__TASK_QUEUED);
     }
     pthread_mutex_unlock(&poster->lock);
 }
@@ -116,7 +116,7 @@ waldo_status waldo__poster_add(waldo_poster *poster, waldo__task *task)
     if (poster->closed) {
         status = WALDO_ECLOSED;
     } else {
-        waldo__ring_add(&poster->list, task, WALDO__TASK_POSTED);
+        waldo__task_ring_add(&poster->list, task, WALDO__TASK_POSTED);
         waldo__poster_wake(poster);
     }
     pthread_mutex_unlock(&poster->lock);
@@ -130,7 +130,7 @@ int waldo__poster_remove(waldo_poster *poster, waldo__task *task)
     pthread_mutex_lock(&poster->lock);
     found = task->queued == WALDO__TASK_POSTED;
     if (found) {
-        waldo__ring_remove(task);
+        waldo__task_ring_remove(task);
     }
     pthread_mutex_unlock(&poster->lock);
     return found;
@@ -143,10 +143,10 @@ void waldo__poster_close(waldo_poster *poster)
 
     if (!forked) {
         pthread_mutex_lock(&poster->lock);
-        while (!waldo__ring_empty(&poster->list)) {
+        while (!waldo__task_ring_empty(&poster->list)) {
             waldo__task *task = poster->list.next;
 
-            waldo__ring_remove(task);
+            waldo__task_ring_remove(task);
             waldo__poster_drop(task);
         }
     }

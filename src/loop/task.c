@@ -7,18 +7,18 @@
  */
 enum { MAX_PASSES = 8 };
 
-void waldo__ring_init(waldo__task *head)
+void waldo__task_ring_init(waldo__task *head)
 {
     head->next = head;
     head->prev = head;
 }
 
-int waldo__ring_empty(const waldo__task *head)
+int waldo__task_ring_empty(const waldo__task *head)
 {
     return head->next == head;
 }
 
-void waldo__ring_add(waldo__task *head, waldo__task *task, int state)
+void waldo__task_ring_add(waldo__task *head, waldo__task *task, int state)
 {
     task->next = head;
     task->prev = head->prev;
@@ -27,7 +27,7 @@ void waldo__ring_add(waldo__task *head, waldo__task *task, int state)
     task->queued = state;
 }
 
-void waldo__ring_remove(waldo__task *task)
+void waldo__task_ring_remove(waldo__task *task)
 {
     task->prev->next = task->next;
     task->next->prev = task->prev;
@@ -36,16 +36,16 @@ void waldo__ring_remove(waldo__task *task)
     task->queued = WALDO__TASK_IDLE;
 }
 
-void waldo__ring_prepend(waldo__task *head, waldo__task *from)
+void waldo__task_ring_prepend(waldo__task *head, waldo__task *from)
 {
-    if (waldo__ring_empty(from)) {
+    if (waldo__task_ring_empty(from)) {
         return;
     }
     from->prev->next = head->next;
     head->next->prev = from->prev;
     head->next = from->next;
     from->next->prev = head;
-    waldo__ring_init(from);
+    waldo__task_ring_init(from);
 }
 
 void waldo__task_init(waldo__task *task, waldo__task_fn fn, void *userdata)
@@ -58,7 +58,7 @@ void waldo__task_queue(waldo__loop *loop, waldo__task *task)
     if (task->queued != WALDO__TASK_IDLE) {
         return;
     }
-    waldo__ring_add(&loop->tasks, task, WALDO__TASK_QUEUED);
+    waldo__task_ring_add(&loop->tasks, task, WALDO__TASK_QUEUED);
     if (!loop->in_round) {
         waldo__loop_wake(loop);
     }
@@ -68,7 +68,7 @@ void waldo__task_cancel(waldo__loop *loop, waldo__task *task)
 {
     (void)loop;
     if (task->queued == WALDO__TASK_QUEUED) {
-        waldo__ring_remove(task);
+        waldo__task_ring_remove(task);
     }
 }
 
@@ -76,16 +76,16 @@ size_t waldo__tasks_run(waldo__loop *loop)
 {
     size_t count = 0;
 
-    for (int pass = 0; pass < MAX_PASSES && !waldo__ring_empty(&loop->tasks); pass++) {
-        waldo__ring_prepend(&loop->running, &loop->tasks);
-        while (!waldo__ring_empty(&loop->running)) {
+    for (int pass = 0; pass < MAX_PASSES && !waldo__task_ring_empty(&loop->tasks); pass++) {
+        waldo__task_ring_prepend(&loop->running, &loop->tasks);
+        while (!waldo__task_ring_empty(&loop->running)) {
             waldo__task *task = loop->running.next;
 
             if (count > 0 && waldo__round_over(loop)) {
-                waldo__ring_prepend(&loop->tasks, &loop->running);
+                waldo__task_ring_prepend(&loop->tasks, &loop->running);
                 return count;
             }
-            waldo__ring_remove(task);
+            waldo__task_ring_remove(task);
             count++;
             task->fn(task->userdata);
         }
