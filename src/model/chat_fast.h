@@ -1,8 +1,8 @@
 /*
  * Most events of a stream differ from the one before in a single string: the piece of text, or of
  * arguments. After an event was parsed and did nothing but add that piece, what stands around it is
- * remembered; an event with the same surroundings is the same JSON but for that string, and needs no
- * parse. Everything else takes the long way.
+ * remembered; an event with the same surroundings is the same JSON but for that string, and needs
+ * no parse. Everything else takes the long way.
  */
 #ifndef WALDO_MODEL_CHAT_FAST_H
 #define WALDO_MODEL_CHAT_FAST_H

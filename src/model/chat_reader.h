@@ -1,4 +1,6 @@
-/* The state of an answer being read: chat_read.c takes the body, chat_chunk.c one JSON text of it. */
+/*
+ * The state of an answer being read: chat_read.c takes the body, chat_chunk.c one JSON text of it.
+ */
 #ifndef WALDO_MODEL_CHAT_READER_H
 #define WALDO_MODEL_CHAT_READER_H
 
