@@ -45,7 +45,9 @@ struct job {
     struct stream streams[2];
     bool has_credit;
     uint64_t credit;
-    bool hurry; /* EXIT must not wait for CREDIT: timed out or cancelled */
+    bool hurry;          /* EXIT must not wait for CREDIT: timed out or cancelled */
+    uint64_t overdue_ms; /* 0, or when a job parent that has not spoken is taken for lost */
+    uint32_t grace_ms, overdue_reason;
     uint64_t drain_end_ms;
     struct exit_info exit;
 

@@ -14,6 +14,7 @@
 #include "tree.h"
 
 #define STRAY_TICK_MS 20
+#define OVERDUE_MS    (WALDO_HAND_KILL_WAIT_MS + 1000u) /* after SIGKILL was due */
 
 static struct job *slots[WALDO_HAND_SLOTS_MAX];
 static size_t slot_count; /* slots[0 .. slot_count) are in use */
@@ -39,6 +40,15 @@ static struct job *find_job(uint32_t id)
 bool jobs_has(uint32_t id)
 {
     return find_job(id) != NULL;
+}
+
+void jobs_abandon(void)
+{
+    for (size_t i = 0; i < slot_count; i++) {
+        if (slots[i]->control >= 0 && slots[i]->parent > 0) {
+            kill(slots[i]->parent, SIGKILL);
+        }
+    }
 }
 
 size_t jobs_running(void)
@@ -69,6 +79,20 @@ static void start_error(uint32_t id, int err, uint8_t phase)
     out_frame(WALDO_HAND_START_ERROR, id, payload, sizeof payload);
 }
 
+/*
+ * The job parent keeps the times itself; this is for one that was stopped, or hangs. The earlier
+ * time counts.
+ */
+static void set_overdue(struct job *job, uint32_t reason, uint64_t kill_in_ms)
+{
+    uint64_t at = now_ms() + kill_in_ms + OVERDUE_MS;
+
+    if (job->overdue_ms == 0 || at < job->overdue_ms) {
+        job->overdue_ms = at;
+        job->overdue_reason = reason;
+    }
+}
+
 static struct job *new_job(const struct run *run, uint32_t id)
 {
     struct job *job = map_pages(sizeof *job);
@@ -79,6 +103,10 @@ static struct job *new_job(const struct run *run, uint32_t id)
     job->state = JOB_STARTING;
     job->id = id;
     job->flags = run->flags;
+    job->grace_ms = run->grace_ms;
+    if (run->timeout_ms != 0) {
+        set_overdue(job, WALDO_HAND_EXIT_TIMED_OUT, (uint64_t)run->timeout_ms + run->grace_ms);
+    }
     job->control = job->in = job->capture_fd = -1;
     job->streams[0].fd = job->streams[1].fd = -1;
     if (!job_output_init(job, run)) {
@@ -288,6 +316,8 @@ bool jobs_cancel(uint32_t id, uint32_t grace_ms)
 
     if (job != NULL) {
         job->hurry = true;
+        set_overdue(job, WALDO_HAND_EXIT_CANCELLED,
+                    grace_ms == WALDO_HAND_GRACE_OF_JOB ? job->grace_ms : grace_ms);
         send_order(job, &order);
     }
     return job != NULL;
@@ -377,10 +407,12 @@ static void on_report(struct job *job, const struct report *report)
 /* The job parent is gone without a word: its orphans have come to us. */
 static void on_lost(struct job *job)
 {
-    struct exit_info info = { .flags = WALDO_HAND_EXIT_LOST };
+    bool overdue = job->overdue_ms != 0 && now_ms() >= job->overdue_ms;
+    struct exit_info info = { .flags = WALDO_HAND_EXIT_LOST | (overdue ? job->overdue_reason : 0) };
 
     strays = true;
     if (job->state == JOB_STARTING) {
+        /* Whatever it had begun to start is among the strays. */
         start_error(job->id, EIO, WALDO_HAND_PHASE_RESOURCES);
         job->state = JOB_FREE;
     } else if (job->state == JOB_RUNNING) {
@@ -477,12 +509,29 @@ static void finish(struct job *job)
     job_input_free(job);
 }
 
+/* Kills a job parent that should have spoken long ago: its end is then seen on the control. */
+static int64_t check_overdue(struct job *job)
+{
+    uint64_t now = now_ms();
+
+    if (now < job->overdue_ms) {
+        return (int64_t)(job->overdue_ms - now);
+    }
+    if (job->parent > 0) {
+        kill(job->parent, SIGKILL);
+    }
+    return STRAY_TICK_MS;
+}
+
 /* Moves a job on; returns ms until it wants to be looked at again, -1: no time matters. */
 static int64_t step_job(struct job *job)
 {
     uint64_t now;
 
     job_acknowledge(job);
+    if (job->state < JOB_DRAINING && job->overdue_ms != 0) {
+        return check_overdue(job);
+    }
     if (job->state == JOB_DRAINING) {
         now = now_ms();
         if (job->hurry && job->has_credit && job->credit == 0) {
@@ -501,7 +550,17 @@ static int64_t step_job(struct job *job)
 
 static void reap(void)
 {
-    while (waitpid(-1, NULL, WNOHANG) > 0) {
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        for (size_t i = 0; i < slot_count; i++) {
+            if (slots[i]->parent == pid) {
+                slots[i]->parent = 0;
+                /* By itself a job parent ends only when nothing of its command is left. */
+                strays = strays || WIFSIGNALED(status);
+            }
+        }
     }
 }
 

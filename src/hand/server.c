@@ -12,6 +12,7 @@
 #include "tree.h"
 
 #define END_WAIT_MS      2000u /* for trees to be gone before this program ends */
+#define STRAYS_WAIT_MS   500u  /* for the trees of job parents that did not end */
 #define FLUSH_WAIT_MS    1000u /* for the last frames to be taken */
 #define HOST_PAYLOAD_MIN 65800u
 
@@ -213,19 +214,29 @@ static void flush_last(void)
     }
 }
 
-/* Kills everything and waits for it; job parents go on by themselves if that takes longer. */
-static int end_session(int status)
+/* Waits until no job parent and nothing of a dead one is left, for a while. */
+static void wait_gone(uint64_t wait_ms)
 {
-    /* After SHUTDOWN the time has been given already. */
-    uint64_t end = now_ms() + (shutting_down ? 0 : END_WAIT_MS);
+    uint64_t end = now_ms() + wait_ms;
 
-    jobs_cancel_all();
-    files_end();
     while (jobs_step(), jobs_alive() > 0 && now_ms() < end) {
         size_t count = jobs_poll(fds);
 
         wait_fds(fds, count, 20);
         jobs_ready(fds, count);
+    }
+}
+
+/* Kills everything and waits for it. */
+static int end_session(int status)
+{
+    jobs_cancel_all();
+    files_end();
+    /* After SHUTDOWN the time has been given already. */
+    wait_gone(shutting_down ? 0 : END_WAIT_MS);
+    if (jobs_alive() > 0) {
+        jobs_abandon();
+        wait_gone(STRAYS_WAIT_MS);
     }
     return status;
 }

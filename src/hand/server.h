@@ -34,6 +34,8 @@ int jobs_credit(const struct frame *frame);
 /* True if the id is a job's. */
 bool jobs_cancel(uint32_t id, uint32_t grace_ms);
 void jobs_cancel_all(void);
+/* Kills the job parents that still live; their processes become ours and are killed as well. */
+void jobs_abandon(void);
 size_t jobs_running(void); /* without EXIT so far */
 size_t jobs_alive(void);   /* whose job parent lives */
 #define JOBS_FDS_MAX (WALDO_HAND_SLOTS_MAX * 4u)

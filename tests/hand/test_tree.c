@@ -239,6 +239,66 @@ static void test_late_output(void **state)
     assert_string_equal(waldo__buf_str(&r->streams[0]).ptr, "fine\n");
 }
 
+/* Starts a command that stops its job parent once that has reported the start. */
+static uint32_t run_stopped(waldo__hand_run run)
+{
+    uint32_t id;
+
+    run.flags |= WALDO_HAND_RUN_STDIN;
+    id = client_sh(
+        &hand,
+        with_number("echo ready; read x; kill -STOP $PPID; setsid sleep @ & echo stopped; "
+                    "sleep @; :"),
+        run);
+    client_has_output(&hand, id, 0, 6);
+    client_stdin(&hand, id, WALDO__S("\n"));
+    client_has_output(&hand, id, 0, 14);
+    return id;
+}
+
+/* A command that stops its own job parent gains nothing but a few seconds. */
+static void test_stopped_job_parent(void **state)
+{
+    uint32_t id = run_stopped(limits(300, 100));
+    struct record *r;
+
+    (void)state;
+    r = client_ended(&hand, id);
+    assert_int_equal(r->exit.how, WALDO_HAND_HOW_UNKNOWN);
+    assert_int_equal(r->exit.flags & (WALDO_HAND_EXIT_LOST | WALDO_HAND_EXIT_TIMED_OUT),
+                     WALDO_HAND_EXIT_LOST | WALDO_HAND_EXIT_TIMED_OUT);
+    assert_int_equal(wait_no_sleeps(number), 0);
+    id = run_stopped(limits(0, 100));
+    client_cancel(&hand, id, 0);
+    r = client_ended(&hand, id);
+    assert_int_equal(r->exit.flags & (WALDO_HAND_EXIT_LOST | WALDO_HAND_EXIT_CANCELLED),
+                     WALDO_HAND_EXIT_LOST | WALDO_HAND_EXIT_CANCELLED);
+    assert_int_equal(wait_no_sleeps(number), 0);
+    assert_int_equal(client_ended(&hand, client_sh(&hand, "exit 6", limits(0, 0)))->exit.value, 6);
+}
+
+static void test_end_with_stopped_job_parent(void **state)
+{
+    (void)state;
+    run_stopped(limits(0, 0));
+    assert_int_equal(client_wait_exit(&hand), 0);
+    assert_int_equal(count_sleeps(number), 0);
+    client_open(&hand);
+}
+
+/* Leftovers whose job parent is killed are not forgotten: nobody could end them later. */
+static void test_leftovers_without_job_parent(void **state)
+{
+    uint32_t id = client_sh(&hand, with_number("setsid sleep @ & echo $PPID"), limits(0, 0));
+    struct record *r = client_ended(&hand, id);
+
+    (void)state;
+    assert_int_equal(r->exit.value, 0);
+    assert_int_equal(count_sleeps(number), 1);
+    assert_int_equal(kill((pid_t)strtol(waldo__buf_str(&r->streams[0]).ptr, NULL, 10), SIGKILL), 0);
+    assert_int_equal(wait_no_sleeps(number), 0);
+}
+
 static void test_leader_killed_from_inside(void **state)
 {
     uint32_t id =
@@ -392,6 +452,9 @@ int main(int argc, char **argv)
         CASE(test_daemons_do_not_delay),
         CASE(test_leftovers_can_be_ended),
         CASE(test_late_output),
+        CASE(test_stopped_job_parent),
+        CASE(test_end_with_stopped_job_parent),
+        CASE(test_leftovers_without_job_parent),
         CASE(test_leader_killed_from_inside),
         CASE(test_ends_without_credit),
         CASE(test_shutdown),
