@@ -256,6 +256,45 @@ static void reported_faults(void **state)
                   "finish calls\n");
 }
 
+#define FRAGMENT(head, args) CALL("{" head "\"function\":{\"arguments\":\"" args "\"}}")
+#define NAMED(head, name)    CALL("{" head "\"function\":{\"name\":\"" name "\"}}")
+
+static void ambiguous_fragments(void **state)
+{
+    (void)state;
+    /* one tool twice, one index, two ids */
+    expect_events(EVENTS(CALL("{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\","
+                              "\"arguments\":\"{\\\"a\\\":1}\"}}"),
+                         CALL("{\"index\":0,\"id\":\"b\",\"function\":{\"name\":\"f\","
+                              "\"arguments\":\"{\\\"a\\\":2}\"}}"),
+                         ENDED),
+                  "call f\ncall f\ntool_call a f {\"a\":1}\ntool_call b f {\"a\":2}\n"
+                  "finish calls\n");
+    /* a known id with the index of no call of that id */
+    expect_events(EVENTS(NAMED("\"index\":0,\"id\":\"a\",", "f"),
+                         FRAGMENT("\"index\":1,\"id\":\"a\",", "lost"),
+                         FRAGMENT("\"index\":0,", "{}"), ENDED),
+                  "call f\ntool_call a f {}\nfinish calls\n");
+    /* neither id nor index nor name: nowhere, or to the one call that is open */
+    expect_events(EVENTS(FRAGMENT("", "lost"), NAMED("\"id\":\"a\",", "f"),
+                         NAMED("\"id\":\"b\",", "g"), FRAGMENT("", "lost"),
+                         FRAGMENT("\"id\":\"a\",", "{}"), FRAGMENT("", "{\\\"b\\\":1}"), ENDED),
+                  "call f\ncall g\ntool_call a f {}\ntool_call b g {\"b\":1}\nfinish calls\n");
+    /* an index that only the continuations of a call have stays with it */
+    expect_events(EVENTS(NAMED("\"index\":0,\"id\":\"a\",", "f"),
+                         FRAGMENT("\"index\":1,", "{\\\"k\\\":"),
+                         NAMED("\"index\":2,\"id\":\"b\",", "g"), FRAGMENT("\"index\":1,", "1}"),
+                         FRAGMENT("\"index\":2,", "{}"), ENDED),
+                  "call f\ncall g\ntool_call a f {\"k\":1}\ntool_call b g {}\nfinish calls\n");
+    /* a stand-in for no arguments, then arguments, then another */
+    expect_events(EVENTS(NAMED("\"index\":0,\"id\":\"a\",", "f"),
+                         FRAGMENT("\"index\":0,", "\\\"\\\""),
+                         FRAGMENT("\"index\":0,", "{\\\"k\\\""), FRAGMENT("\"index\":0,", ":1}"),
+                         FRAGMENT("\"index\":0,", "null"), ENDED),
+                  "call f\nwarning the server sent something besides the arguments of a tool "
+                  "call; it was left out\ntool_call a f {\"k\":1}\nfinish calls\n");
+}
+
 /* F10: what was cut stays as it came, so that nobody runs it and nothing is lost. */
 static void cut_calls(void **state)
 {
@@ -321,9 +360,13 @@ static void limits(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbered_quirks), cmocka_unit_test(forms_of_servers),
-        cmocka_unit_test(ids_for_mistral), cmocka_unit_test(reported_faults),
-        cmocka_unit_test(cut_calls),       cmocka_unit_test(limits),
+        cmocka_unit_test(numbered_quirks),
+        cmocka_unit_test(forms_of_servers),
+        cmocka_unit_test(ids_for_mistral),
+        cmocka_unit_test(reported_faults),
+        cmocka_unit_test(ambiguous_fragments),
+        cmocka_unit_test(cut_calls),
+        cmocka_unit_test(limits),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);

@@ -332,6 +332,30 @@ static void mended_histories(void **state)
     waldo__buf_free(&body);
 }
 
+/* Reasoning goes into the message it came before, and into no other. */
+static void reasoning_once(void **state)
+{
+    static const waldo_item items[] = {
+        USER("u"),      REASONING("chat:deepseek/deepseek", "r1"),      ASSISTANT("a"),
+        ASSISTANT("b"), REASONING("chat:deepseek/deepseek", "dropped"), USER("v"),
+        ASSISTANT("c"),
+    };
+    waldo_model_options options = { .size = sizeof options };
+    waldo__buf body = WALDO__BUF_INIT(1 << 20);
+
+    (void)state;
+    encode(&options, "https://api.deepseek.com", "deepseek-v4-pro", items, WALDO__COUNT(items), 0,
+           &body);
+    assert_true(
+        waldo__str_ends(waldo__buf_str(&body),
+                        "{\"role\":\"user\",\"content\":\"u\"},"
+                        "{\"role\":\"assistant\",\"reasoning_content\":\"r1\",\"content\":\"a\"},"
+                        "{\"role\":\"assistant\",\"reasoning_content\":\"\",\"content\":\"b\"},"
+                        "{\"role\":\"user\",\"content\":\"v\"},"
+                        "{\"role\":\"assistant\",\"reasoning_content\":\"\",\"content\":\"c\"}]}"));
+    waldo__buf_free(&body);
+}
+
 static void expect_refusal(waldo_encoder *encoder, const char *message)
 {
     waldo_model_turn turn = { .size = sizeof turn };
@@ -539,11 +563,12 @@ static void frozen_without_tools(void **state)
 int main(void)
 {
     static const struct CMUnitTest cases[] = {
-        cmocka_unit_test(golden_bodies),      cmocka_unit_test(documented_example),
-        cmocka_unit_test(tool_choice),        cmocka_unit_test(smallest_body),
-        cmocka_unit_test(extra_headers),      cmocka_unit_test(mended_histories),
-        cmocka_unit_test(refusals),           cmocka_unit_test(prefix_at_the_end),
-        cmocka_unit_test(requests_only_grow), cmocka_unit_test(frozen_without_tools),
+        cmocka_unit_test(golden_bodies),        cmocka_unit_test(documented_example),
+        cmocka_unit_test(tool_choice),          cmocka_unit_test(smallest_body),
+        cmocka_unit_test(extra_headers),        cmocka_unit_test(mended_histories),
+        cmocka_unit_test(reasoning_once),       cmocka_unit_test(refusals),
+        cmocka_unit_test(prefix_at_the_end),    cmocka_unit_test(requests_only_grow),
+        cmocka_unit_test(frozen_without_tools),
     };
 
     return !!cmocka_run_group_tests(cases, NULL, NULL);

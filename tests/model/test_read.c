@@ -341,6 +341,25 @@ static void whole_answers(void **state)
                   "WALDO_EPROTO the model server sent JSON that is not an object\n");
 }
 
+/* Of a page of any size the beginning is quoted. */
+static void large_page(void **state)
+{
+    waldo_model_options options = { .size = sizeof options, .model = MODEL };
+    waldo__buf body = WALDO__BUF_INIT(1 << 20), out = WALDO__BUF_INIT(1 << 20);
+
+    (void)state;
+    waldo__buf_puts(&body, "<html><title>Not here</title>");
+    for (int i = 0; i < 10000; i++) {
+        waldo__buf_puts(&body, "<p>text</p>");
+    }
+    read_answer(&options, "text/html", waldo__buf_str(&body), (read_cuts){ 0 }, &out);
+    assert_true(waldo__str_search(waldo__buf_str(&out), WALDO__S("Not here text text"), 0) <
+                out.len);
+    assert_true(out.len < 500);
+    waldo__buf_free(&body);
+    waldo__buf_free(&out);
+}
+
 /* A sink that has had enough. */
 static waldo_status refuse_delta(void *userdata, waldo_delta_kind kind, waldo_str text)
 {
@@ -414,6 +433,7 @@ int main(void)
         cmocka_unit_test(halves_of_characters),
         cmocka_unit_test(half_a_character_at_the_end),
         cmocka_unit_test(whole_answers),
+        cmocka_unit_test(large_page),
         cmocka_unit_test(failures_stick),
         cmocka_unit_test(complete_and_finish_twice),
     };
