@@ -10,7 +10,7 @@
 
 #define ROLE(role) "{\"role\":\"" role "\""
 
-enum { BODY_MAX = 256 << 20, HEADERS_MAX = 32 << 10, WIRE_ID_MAX = 64 };
+enum { BODY_MAX = 256 << 20, WIRE_ID_MAX = 64 };
 
 /* What a host that died says about a call whose end it did not see. */
 #define LOST_RESULT                                                                                \
@@ -53,8 +53,7 @@ struct waldo_encoder {
     waldo__buf vendor;
     waldo__buf body;
     waldo__buf other; /* a body without tools, for servers that have no other way to forbid them */
-    waldo__buf headers;
-    size_t tools_at; /* where the tools stand in the head, and how long they are */
+    size_t tools_at;  /* where the tools stand in the head, and how long they are */
     size_t tools_len;
     size_t frozen; /* bytes of body that are not the end of one request */
     tail_state tail;
@@ -544,6 +543,12 @@ static waldo_status drop_tools(waldo_encoder *encoder)
     return waldo__buf_add(&encoder->other, encoder->body.ptr + behind, encoder->body.len - behind);
 }
 
+static waldo_str headers_for(const waldo__chat_quirks *quirks)
+{
+    return quirks->stream ? WALDO__S("Content-Type: application/json\nAccept: text/event-stream\n")
+                          : WALDO__S("Content-Type: application/json\nAccept: application/json\n");
+}
+
 waldo_status waldo__chat_request(waldo_encoder *encoder, const waldo_model_turn *turn,
                                  waldo_model_request *ret_request, waldo_error **ret_err)
 {
@@ -580,7 +585,7 @@ waldo_status waldo__chat_request(waldo_encoder *encoder, const waldo_model_turn 
         (waldo_model_request){ .size = sizeof *ret_request,
                                .streamed = encoder->quirks.stream,
                                .path = WALDO__S("/chat/completions"),
-                               .headers = waldo__buf_str(&encoder->headers),
+                               .headers = headers_for(&encoder->quirks),
                                .body = waldo__buf_str(body),
                                .frozen_len = drop ? encoder->tools_at : encoder->frozen };
     return WALDO_OK;
@@ -690,17 +695,6 @@ static waldo_status write_head(waldo_encoder *encoder, const waldo_model_epoch *
     return status == WALDO_OK ? encoder->body.status : status;
 }
 
-static waldo_status write_headers(waldo_encoder *encoder, const char *const *extra)
-{
-    waldo__buf_puts(&encoder->headers, "Content-Type: application/json\n");
-    waldo__buf_puts(&encoder->headers, encoder->quirks.stream ? "Accept: text/event-stream\n"
-                                                              : "Accept: application/json\n");
-    for (; extra != NULL && *extra != NULL; extra++) {
-        waldo__buf_printf(&encoder->headers, "%s\n", *extra);
-    }
-    return encoder->headers.status;
-}
-
 waldo_status waldo__chat_new_encoder(const waldo_model_epoch *epoch, waldo_encoder **ret_encoder,
                                      waldo_error **ret_err)
 {
@@ -713,14 +707,10 @@ waldo_status waldo__chat_new_encoder(const waldo_model_epoch *epoch, waldo_encod
     waldo__buf_init(&encoder->vendor, 1024);
     waldo__buf_init(&encoder->body, BODY_MAX);
     waldo__buf_init(&encoder->other, BODY_MAX);
-    waldo__buf_init(&encoder->headers, HEADERS_MAX);
     waldo__buf_init(&encoder->tail.reasoning, WALDO__CHAT_EVENT_MAX);
     status = waldo__chat_quirks_find(epoch->options, epoch->url, &encoder->quirks, ret_err);
     if (status == WALDO_OK) {
         status = waldo__chat_vendor(&encoder->quirks, epoch->model, &encoder->vendor);
-    }
-    if (status == WALDO_OK) {
-        status = write_headers(encoder, epoch->options->headers);
     }
     if (status == WALDO_OK) {
         status = write_head(encoder, epoch, ret_err);
@@ -743,7 +733,6 @@ void waldo__chat_free_encoder(waldo_encoder *encoder)
     waldo__buf_free(&encoder->vendor);
     waldo__buf_free(&encoder->body);
     waldo__buf_free(&encoder->other);
-    waldo__buf_free(&encoder->headers);
     free_tail(&encoder->tail);
     waldo__free(encoder);
 }

@@ -278,7 +278,8 @@ static waldo_status finish_once(waldo_reader *reader)
     status = waldo__buf_add_str(&reader->text.text, waldo__buf_str(&reader->refusal.text));
     if (status == WALDO_OK) {
         status = waldo__chat_calls_end(&reader->calls, reader->quirks.short_ids,
-                                       reader->finish == WALDO_FINISH_LENGTH);
+                                       reader->finish == WALDO_FINISH_LENGTH ||
+                                           reader->finish == WALDO_FINISH_FILTER);
     }
     if (status == WALDO_OK) {
         status = make_items(reader);

@@ -311,6 +311,8 @@ static void cut_calls(void **state)
                          CALL("{\"index\":1,\"id\":\"b\",\"function\":{\"name\":\"g\"}}"),
                          FINISH("length")),
                   "call f\ncall g\ntool_call a f {}\ntool_call b g \nfinish length\n");
+    expect_events(EVENTS(NAMED("\"index\":0,\"id\":\"a\",", "f"), FINISH("content_filter")),
+                  "call f\ntool_call a f \nfinish filter\n");
     /* a name that never came */
     expect_events(EVENTS(CALL("{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\","
                               "\"arguments\":\"{}\"}}"),

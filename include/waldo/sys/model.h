@@ -78,7 +78,7 @@ typedef struct waldo_model_request {
     uint32_t size;
     int32_t streamed;  /* 1: the answer is read while it comes */
     waldo_str path;    /* below the base URL, such as "/chat/completions" */
-    waldo_str headers; /* "Name: value\n" lines beside authorisation */
+    waldo_str headers; /* "Name: value\n" lines beside authorisation and those of the options */
     waldo_str body;
     size_t frozen_len; /* body bytes that every later request of this epoch begins with */
 } waldo_model_request;
