@@ -1,0 +1,115 @@
+/*
+ * The local backend: one bubblewrap per machine, with the hand inside and the hand's keeper as its
+ * parent outside.
+ */
+#ifndef WALDO_LOCAL_LOCAL_H
+#define WALDO_LOCAL_LOCAL_H
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "codec/hand.h"
+#include "loop/child.h"
+#include "loop/loop.h"
+#include <waldo/sys/backend.h>
+
+/* ---- how to start one (command.c) ---- */
+
+/* Descriptors and arguments of bubblewrap; everything is owned. */
+typedef struct local_command {
+    struct {
+        WALDO__VEC(char *);
+    } args;
+    struct {
+        WALDO__VEC(int);
+    } fds;      /* kept open for bubblewrap, each under the number the arguments say */
+    int status; /* WALDO_OK, or the first failure */
+    waldo_error *error;
+    int info_fd;  /* ours: bubblewrap's report comes here; -1: none */
+    int block_fd; /* ours: a byte lets the sandbox go on */
+    uid_t uid;    /* the user that bubblewrap runs as */
+    gid_t gid;
+    int drop; /* 1: we are root, and it is not to be */
+} local_command;
+
+waldo_status local_command_make(local_command *command, const waldo_backend_spec *spec,
+                                waldo_error **ret_err);
+void local_command_free(local_command *command);
+
+/* Adding to it (shared by command.c, mounts.c). */
+void local_add(local_command *command, const char *arg);
+void local_add_fd(local_command *command, const char *option, int fd); /* fd is taken */
+void local_add_data(local_command *command, const char *path, const void *bytes, size_t len,
+                    const char *mode);
+void local_fail(local_command *command, waldo_status status, const char *format, ...)
+    WALDO_PRINTF(3, 4);
+
+void local_add_root(local_command *command, const waldo_backend_spec *spec);      /* mounts.c */
+void local_add_workspace(local_command *command, const waldo_backend_spec *spec); /* mounts.c */
+
+/* An option of the sandbox string; empty when it is not there. */
+waldo_str local_option(const waldo_backend_spec *spec, const char *key);
+int local_size(waldo_str text, uint64_t *ret_bytes); /* 512m, 1g */
+
+/* A memfd with these bytes, to be read from its beginning; -1 and errno. */
+int local_memfd(const char *name, const void *bytes, size_t len);
+
+/* The system call filter as bubblewrap reads it; net: AF_UNIX is closed, AF_INET reaches out. */
+int local_seccomp_fd(int net); /* seccomp.c */
+
+/* ---- why it does not work here (explain.c) ---- */
+
+/* bubblewrap's place, owned; or the reason why there is none. */
+char *local_find_bwrap(const waldo_backend_spec *spec, waldo_error **ret_err);
+void local_explain(waldo_error **ret_err, waldo_str said); /* WALDO_EUNAVAILABLE */
+
+/* ---- the stream to the hand (channel.c) ---- */
+
+typedef struct local_channel local_channel;
+
+local_channel *local_channel_new(waldo__loop *loop, int fd, waldo_machine *machine); /* fd taken */
+waldo_channel *local_channel_base(local_channel *channel);
+void local_channel_end(local_channel *channel, waldo_str said); /* its process is gone */
+
+/* ---- one machine ---- */
+
+typedef enum local_state {
+    LOCAL_STARTING,
+    LOCAL_RUNNING,
+    LOCAL_ENDED, /* the keeper has said so, or is gone */
+} local_state;
+
+struct waldo_machine {
+    waldo__loop *loop;
+    waldo__child *keeper;
+    int control;
+    waldo__watch *control_watch;
+    waldo__hand_decoder decoder;
+    int stream; /* to the hand, until a channel takes it; -1 */
+    local_channel *channel;
+    local_command command;
+    waldo__watch *info_watch;
+    waldo__buf info;
+    local_state state;
+    waldo__buf said;            /* bubblewrap's stderr */
+    int exit_code;              /* of bubblewrap; -1 unknown */
+    waldo__timer timer;         /* for opening, then for closing */
+    waldo__task task;           /* completions */
+    waldo__task ended_task;     /* the keeper is gone */
+    waldo_backend_done_fn done; /* of open or close; NULL: none pending */
+    void *userdata;
+    waldo_status status;
+    waldo_error *error;
+    waldo__task channel_task;
+    waldo_backend_channel_fn channel_done;
+    void *channel_userdata;
+    int closing;
+    int probing;
+    uint32_t max_processes;
+    uint64_t memory_bytes;
+};
+
+void local_channel_gone(waldo_machine *machine);
+
+#endif

@@ -1,0 +1,25 @@
+/* Head and tail of a stream of any length, with what lies between counted. I/O-free. */
+#ifndef WALDO_SANDBOX_COLLECT_H
+#define WALDO_SANDBOX_COLLECT_H
+
+#include "base/buf.h"
+#include <waldo/sandbox.h>
+
+typedef struct waldo__collect {
+    waldo__buf head;
+    waldo__buf tail; /* up to twice tail_max, trimmed from the front */
+    size_t head_max;
+    size_t tail_max;
+    uint64_t total;
+    int gap; /* something between head and tail is missing */
+} waldo__collect;
+
+void waldo__collect_init(waldo__collect *collect, size_t max);
+void waldo__collect_free(waldo__collect *collect);
+waldo_status waldo__collect_add(waldo__collect *collect, waldo_str bytes);
+void waldo__collect_skip(waldo__collect *collect, uint64_t count); /* bytes that do not come */
+
+/* Borrowed until the collector changes; the head then holds everything. */
+waldo_output waldo__collect_output(waldo__collect *collect);
+
+#endif

@@ -1,0 +1,472 @@
+/* Commands as the machine sees them: through the hand, or through the backend's exec1. */
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "sandbox/job.h"
+
+enum {
+    SCRIPT_FRAME_MAX = 192 * 1024, /* longer text is written to a file first */
+    CREDIT = 1024 * 1024,          /* output bytes on their way, with WALDO_EXEC_ALL_OUTPUT */
+    CREDIT_STEP = 256 * 1024,
+    BACKSTOP_MS = 3000, /* after timeout and grace, for a hand that does not do its work */
+    ARGS_MAX = 4096
+};
+
+static waldo__loop *loop_of(const waldo_job *job)
+{
+    return job->op.sandbox->env->loop;
+}
+
+void waldo__job_stop(waldo_job *job)
+{
+    waldo__timer_disarm(loop_of(job), &job->backstop);
+    waldo__cancel_watch_free(job->cancel_watch);
+    job->cancel_watch = NULL;
+    if (job->script != NULL) {
+        job->script->job = NULL;
+        job->script = NULL;
+    }
+    if (job->call != NULL) {
+        waldo__hand_forget(job->call);
+        job->call = NULL;
+    }
+    if (job->op.in_backend && job->backend_cancel != NULL) {
+        waldo_cancel_trigger(job->backend_cancel);
+    }
+}
+
+/* ---- output ---- */
+
+/* The callback comes last: it may end the job. */
+void waldo__job_output(waldo_job *job, int stream, waldo_str bytes)
+{
+    waldo__collect *collect = stream == 2 ? &job->err : &job->out;
+
+    job->seen[stream - 1] += bytes.len;
+    waldo__collect_add(collect, bytes);
+    waldo__collect_add(&job->both, bytes);
+    if ((job->flags & WALDO_EXEC_ALL_OUTPUT) != 0 && job->call != NULL) {
+        job->owed += bytes.len;
+        if (job->owed >= CREDIT_STEP) {
+            waldo__hand_credit(job->call, job->owed);
+            job->owed = 0;
+        }
+    }
+    if (job->on_output != NULL && job->op.state == WALDO__OP_RUNNING) {
+        job->on_output(job->userdata, stream, bytes);
+    }
+}
+
+/* Bytes of a stream that were dropped on the other side. */
+static void skip_to(waldo_job *job, int stream, uint64_t offset)
+{
+    uint64_t gap = offset - job->seen[stream - 1];
+
+    if (offset > job->seen[stream - 1]) {
+        waldo__collect_skip(stream == 2 ? &job->err : &job->out, gap);
+        waldo__collect_skip(&job->both, gap);
+        job->seen[stream - 1] = offset;
+    }
+}
+
+static void hand_output(void *userdata, int stream, uint64_t offset, waldo_str bytes)
+{
+    skip_to(userdata, stream, offset);
+    waldo__job_output(userdata, stream, bytes);
+}
+
+/* ---- input ---- */
+
+void waldo__job_pump(waldo_job *job)
+{
+    if (job->call == NULL || job->input_ended) {
+        return;
+    }
+    while (job->input.len > 0 && job->window > 0) {
+        size_t part = job->input.len < job->window ? job->input.len : job->window;
+
+        if (waldo__hand_stdin(job->call, waldo__strn(job->input.ptr, part)) != WALDO_OK) {
+            return;
+        }
+        waldo__buf_consume(&job->input, part);
+        job->window -= part;
+    }
+    if (job->input.len == 0 && job->input_ends) {
+        job->input_ended = 1;
+        waldo__hand_stdin_eof(job->call);
+    }
+}
+
+static void hand_taken(void *userdata, uint64_t bytes)
+{
+    waldo_job *job = userdata;
+    size_t used = WALDO_HAND_STDIN_WINDOW - job->window;
+
+    job->window += bytes < used ? (size_t)bytes : used;
+    waldo__job_pump(job);
+}
+
+/* ---- the end ---- */
+
+static waldo_exec_end end_of(const waldo__hand_exit *exit)
+{
+    if ((exit->flags & WALDO_HAND_EXIT_LOST) != 0) {
+        return WALDO_EXEC_LOST;
+    }
+    if ((exit->flags & WALDO_HAND_EXIT_TIMED_OUT) != 0) {
+        return WALDO_EXEC_TIMED_OUT;
+    }
+    if ((exit->flags & WALDO_HAND_EXIT_CANCELLED) != 0) {
+        return WALDO_EXEC_CANCELLED;
+    }
+    if (exit->how == WALDO_HAND_HOW_UNKNOWN) {
+        return WALDO_EXEC_LOST;
+    }
+    return exit->how == WALDO_HAND_HOW_EXITED ? WALDO_EXEC_EXITED : WALDO_EXEC_SIGNALED;
+}
+
+static void take_exit(waldo_job *job, const waldo__hand_exit *exit)
+{
+    waldo_exec_result *result = &job->result;
+    int truncated;
+
+    skip_to(job, 1, exit->total[0]);
+    skip_to(job, 2, exit->total[1]);
+    truncated = job->both.gap || job->out.gap || job->err.gap || job->both.total > job->max_output;
+    result->end = end_of(exit);
+    if (exit->how == WALDO_HAND_HOW_EXITED) {
+        result->exit_code = exit->value;
+    } else if (exit->how == WALDO_HAND_HOW_SIGNALLED) {
+        result->signal = exit->value;
+    }
+    result->still_open = (exit->flags & WALDO_HAND_EXIT_OPEN) != 0;
+    result->wall_ns = exit->wall_ns < INT64_MAX ? (int64_t)exit->wall_ns : INT64_MAX;
+    if (exit->user_us < INT64_MAX / 2000 && exit->system_us < INT64_MAX / 2000) {
+        result->cpu_ns = (int64_t)(exit->user_us + exit->system_us) * 1000;
+    }
+    if (job->capture[0] != '\0' && truncated && exit->captured > 0) {
+        result->capture_path = job->capture;
+        result->capture_bytes = exit->captured;
+        result->capture_lost = exit->capture_lost;
+    } else if (job->capture[0] != '\0') {
+        job->op.sandbox->reuse_capture = 1;
+    }
+}
+
+/* What was to be run, for an error message. */
+static const char *name_of(const waldo_job *job)
+{
+    return job->cmd != NULL ? job->shell : job->argv[0];
+}
+
+static void hand_ended(void *userdata, const waldo__hand_end *end)
+{
+    waldo_job *job = userdata;
+    waldo_error *error = NULL;
+
+    job->call = NULL;
+    if (end->status == WALDO_OK) {
+        take_exit(job, end->exit);
+    } else {
+        error = waldo_error_copy(end->error);
+        if (end->status != WALDO_ELOST) {
+            waldo__error_prefix(error, name_of(job));
+        }
+    }
+    waldo__op_end(&job->op, end->status, error);
+}
+
+static const waldo__hand_call_fns job_fns = { .output = hand_output,
+                                              .taken = hand_taken,
+                                              .ended = hand_ended };
+
+/* The hand did not keep its promise: the machine is ended from outside. */
+void waldo__job_too_late(void *userdata)
+{
+    waldo_job *job = userdata;
+    waldo_error *error = NULL;
+
+    waldo_error_set(&error, WALDO_ELOST, WALDO_CLASS_BACKEND,
+                    "a command was not ended in time by the hand");
+    waldo__live_lose(job->op.sandbox, error);
+    waldo_error_free(error);
+}
+
+static void arm_backstop(waldo_job *job, int64_t ms)
+{
+    if (waldo__timer_arm(loop_of(job), &job->backstop, waldo__deadline_ns(ms)) != WALDO_OK) {
+        waldo__op_fail(&job->op, WALDO_ENOMEM, "out of memory");
+    }
+}
+
+/* ---- through the hand ---- */
+
+/* A name is used again when the file before was not needed. */
+static void name_capture(waldo_job *job)
+{
+    waldo_sandbox *sandbox = job->op.sandbox;
+
+    sandbox->next_file +=
+        sandbox->reuse_capture && !waldo__ops_have_other_jobs(sandbox, &job->op) ? 0 : 1;
+    sandbox->reuse_capture = 0;
+    snprintf(job->capture, sizeof job->capture, "/tmp/waldo-output-%llu.txt",
+             (unsigned long long)sandbox->next_file);
+}
+
+static void fill_limits(waldo_job *job, waldo__hand_run *run)
+{
+    size_t head = job->max_output - job->max_output / 2;
+    size_t tail = job->max_output / 2;
+
+    run->timeout_ms = job->timeout_ms > 0 ? (uint32_t)job->timeout_ms : 0;
+    run->grace_ms = (uint32_t)job->grace_ms;
+    run->has_grace = 1;
+    if ((job->flags & WALDO_EXEC_ALL_OUTPUT) != 0) {
+        run->credit = CREDIT;
+    } else {
+        tail = tail < WALDO_HAND_TAIL_MAX ? tail : WALDO_HAND_TAIL_MAX;
+        run->head[0] = run->head[1] = head + (job->max_output / 2 - tail);
+        run->tail[0] = run->tail[1] = (uint32_t)tail;
+    }
+    if (job->max_capture > 0) {
+        name_capture(job);
+        run->capture_path = waldo__str(job->capture);
+        run->capture_max = job->max_capture;
+    }
+}
+
+typedef struct texts {
+    WALDO__VEC(waldo_str);
+} texts;
+
+static waldo_status add_texts(texts *list, char *const *strings)
+{
+    for (size_t i = 0; strings != NULL && strings[i] != NULL; i++) {
+        waldo_str *text = list->count < ARGS_MAX ? WALDO__VEC_PUSH(list) : NULL;
+
+        if (text == NULL) {
+            return WALDO_ETOOBIG;
+        }
+        *text = waldo__str(strings[i]);
+    }
+    return WALDO_OK;
+}
+
+static void after_start(waldo_job *job)
+{
+    int64_t limit = job->timeout_ms;
+
+    if (limit > 0) {
+        arm_backstop(job, limit + job->grace_ms + BACKSTOP_MS);
+    }
+    if (job->pending_signal != 0) {
+        waldo__hand_signal(job->call, job->pending_signal, WALDO_HAND_SCOPE_GROUP);
+    }
+    waldo__job_pump(job);
+}
+
+static void send_run(waldo_job *job, const char *script_path)
+{
+    waldo__hand_run run = WALDO__HAND_RUN_INIT;
+    waldo_sandbox *sandbox = job->op.sandbox;
+    char *const by_script[] = { job->shell, (char *)"-l", NULL };
+    char *const by_path[] = { job->shell, (char *)script_path, NULL };
+    char *const plain_shell[] = { job->shell, NULL };
+    int login = (job->flags & WALDO_EXEC_LOGIN) != 0;
+    waldo__buf cwd = WALDO__BUF_INIT(8192);
+    texts args = { 0 };
+    texts envs = { 0 };
+    waldo_status status;
+
+    waldo__path_absolute(&job->cwd, &cwd);
+    run.cwd = waldo__buf_str(&cwd);
+    if ((job->flags & WALDO_EXEC_MERGE) != 0) {
+        run.flags |= WALDO_HAND_RUN_MERGE;
+    }
+    if (!job->input_ends || job->input.len > 0) {
+        run.flags |= WALDO_HAND_RUN_STDIN;
+    }
+    if (job->cmd != NULL && script_path == NULL) {
+        run.script = waldo__str(job->cmd);
+        status = add_texts(&args, login ? by_script : plain_shell);
+    } else if (job->cmd != NULL) {
+        status = login ? add_texts(&args, by_script) : add_texts(&args, plain_shell);
+        status = status == WALDO_OK ? add_texts(&args, by_path + 1) : status;
+    } else {
+        status = add_texts(&args, job->argv);
+    }
+    status = status == WALDO_OK ? add_texts(&envs, waldo__live_entry(sandbox)->env) : status;
+    status = status == WALDO_OK ? add_texts(&envs, job->env) : status;
+    run.args = args.at;
+    run.arg_count = args.count;
+    run.envs = envs.at;
+    run.env_count = envs.count;
+    fill_limits(job, &run);
+    job->started_ns = waldo__now_ns();
+    if (status == WALDO_OK) {
+        status = waldo__hand_start_run(sandbox->hand, &run, &job_fns, job, &job->call);
+    }
+    WALDO__VEC_FREE(&args);
+    WALDO__VEC_FREE(&envs);
+    waldo__buf_free(&cwd);
+    if (status == WALDO_OK) {
+        after_start(job);
+    } else {
+        job->started_ns = 0;
+        waldo__op_fail(&job->op, status, "%s: %s", name_of(job),
+                       status == WALDO_ETOOBIG ? "arguments and environment are too long"
+                                               : waldo_status_text(status));
+    }
+}
+
+static void script_written(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo__script *script = userdata;
+    waldo_job *job = script->job;
+
+    if (job != NULL) {
+        job->script = NULL;
+        if (status == WALDO_OK) {
+            send_run(job, script->path);
+        } else {
+            waldo__op_end(&job->op, status, waldo_error_copy(error));
+        }
+    }
+    waldo__free(script);
+}
+
+static void write_script(waldo_job *job)
+{
+    waldo__script *script = WALDO__NEW(waldo__script);
+
+    if (script == NULL) {
+        waldo__op_fail(&job->op, WALDO_ENOMEM, "out of memory");
+        return;
+    }
+    script->job = job;
+    job->script = script;
+    snprintf(script->path, sizeof script->path, "/tmp/waldo-script-%llu.sh",
+             (unsigned long long)++job->op.sandbox->next_file);
+    waldo__files_write(job->op.sandbox, script->path, waldo__str(job->cmd), 0700,
+                       WALDO__WRITE_PLAIN, 1, script_written, script);
+}
+
+/* ---- through exec1 ---- */
+
+static void exec1_output(void *userdata, int stream, waldo_str bytes)
+{
+    waldo_job *job = userdata;
+
+    if (job->op.state == WALDO__OP_RUNNING && (stream == 1 || stream == 2)) {
+        waldo__job_output(job, stream, bytes);
+    }
+}
+
+static void exec1_done(void *userdata, waldo_status status, waldo_exec_end end, int exit_code,
+                       int signal, const waldo_error *error)
+{
+    waldo_job *job = userdata;
+
+    if (!waldo__op_backend_done(&job->op)) {
+        return;
+    }
+    if (status == WALDO_ELOST) {
+        waldo__live_lose(job->op.sandbox, error);
+        return;
+    }
+    if (status == WALDO_OK) {
+        job->result.end = end;
+        job->result.exit_code = end == WALDO_EXEC_EXITED ? exit_code : 0;
+        job->result.signal = end != WALDO_EXEC_EXITED ? signal : 0;
+    }
+    waldo__op_end(&job->op, status, waldo_error_copy(error));
+}
+
+static void run_exec1(waldo_job *job)
+{
+    waldo_sandbox *sandbox = job->op.sandbox;
+    int login = (job->flags & WALDO_EXEC_LOGIN) != 0;
+    const char *const by_shell[] = { job->shell, login ? "-lc" : "-c", job->cmd, NULL };
+    waldo__buf cwd = WALDO__BUF_INIT(8192);
+    char *const *lists[] = { waldo__live_entry(sandbox)->env, job->env };
+    waldo_backend_call call;
+    waldo_backend_exec exec = { .size = sizeof exec,
+                                .flags = job->flags & WALDO_EXEC_MERGE,
+                                .argv =
+                                    job->cmd != NULL ? by_shell : (const char *const *)job->argv,
+                                .input = waldo__buf_str(&job->input),
+                                .timeout_ms = job->timeout_ms,
+                                .grace_ms = job->grace_ms,
+                                .on_output = exec1_output };
+    struct {
+        WALDO__VEC(const char *);
+    } env = { 0 };
+    const char **slot;
+
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t j = 0; lists[i][j] != NULL; j++) {
+            slot = WALDO__VEC_PUSH(&env);
+            if (slot != NULL) {
+                *slot = lists[i][j];
+            }
+        }
+    }
+    slot = WALDO__VEC_PUSH(&env); /* the NULL at the end */
+    job->backend_cancel = waldo_cancel_new();
+    if (slot == NULL || job->backend_cancel == NULL) {
+        waldo__op_fail(&job->op, WALDO_ENOMEM, "out of memory");
+    } else if (!job->input_ends) {
+        waldo__op_fail(&job->op, WALDO_ENOTSUP, "%s: cannot keep standard input open",
+                       waldo__live_entry(sandbox)->ops->name);
+    } else {
+        waldo__path_absolute(&job->cwd, &cwd);
+        exec.cwd = waldo__buf_str(&cwd).ptr;
+        exec.env = env.at;
+        job->started_ns = waldo__now_ns();
+        waldo__op_backend_call(&job->op, &call,
+                               job->timeout_ms > 0
+                                   ? waldo__deadline_ns(job->timeout_ms + job->grace_ms)
+                                   : WALDO__NEVER);
+        call.cancel = job->backend_cancel;
+        waldo__live_entry(sandbox)->ops->exec1(sandbox->machine, &exec, &call, exec1_done);
+    }
+    WALDO__VEC_FREE(&env);
+    waldo__buf_free(&cwd);
+}
+
+/* ---- both ---- */
+
+void waldo__job_run(waldo_job *job)
+{
+    if (job->cancel != NULL && waldo_cancel_triggered(job->cancel)) {
+        waldo__op_end(&job->op, WALDO_ECANCELED, NULL);
+    } else if (job->op.sandbox->hand == NULL) {
+        run_exec1(job);
+    } else if (job->cmd != NULL && strlen(job->cmd) > SCRIPT_FRAME_MAX) {
+        write_script(job);
+    } else {
+        send_run(job, NULL);
+    }
+}
+
+void waldo__job_op_cancel(waldo__op *op, int64_t grace_ms)
+{
+    waldo_job *job = (waldo_job *)op;
+
+    if (op->state == WALDO__OP_ENDED) {
+        return;
+    }
+    if (op->in_backend) {
+        waldo_cancel_trigger(job->backend_cancel);
+        return;
+    }
+    if (job->call == NULL) {
+        waldo__job_stop(job);
+        waldo__op_end(op, WALDO_ECANCELED, NULL);
+        return;
+    }
+    grace_ms = grace_ms < job->grace_ms ? grace_ms : job->grace_ms;
+    arm_backstop(job, grace_ms + BACKSTOP_MS);
+    waldo__hand_cancel(job->call, (uint32_t)grace_ms);
+}

@@ -1,0 +1,69 @@
+/*
+ * One session with a hand over a channel: requests by id, their answers, and the end of it all. The
+ * hand is not trusted: what does not fit the protocol, an id that is not open or output beyond what
+ * was allowed ends the session with a named error.
+ */
+#ifndef WALDO_SANDBOX_HAND_SESSION_H
+#define WALDO_SANDBOX_HAND_SESSION_H
+
+#include "codec/hand.h"
+#include "loop/loop.h"
+#include <waldo/sys/backend.h>
+
+typedef struct waldo__hand waldo__hand;
+typedef struct waldo__hand_call waldo__hand_call; /* one RUN or file request until it ended */
+
+/* Made from a round; hand and calls may be ended inside of them. */
+typedef struct waldo__hand_events {
+    void *userdata;
+    void (*ready)(void *userdata);
+    /* Once, and the last one; every call has ended before. */
+    void (*lost)(void *userdata, const waldo_error *error);
+} waldo__hand_events;
+
+/* channel is taken, also on failure. deadline_ns: for the hand's HELLO. */
+waldo_status waldo__hand_new(waldo__loop *loop, waldo_channel *channel, int64_t deadline_ns,
+                             const waldo__hand_events *events, waldo__hand **ret_hand);
+
+/* Close the channel. No call and no event comes after. */
+void waldo__hand_free(waldo__hand *hand);
+
+uint64_t waldo__hand_features(const waldo__hand *hand);
+size_t waldo__hand_queued(const waldo__hand *hand); /* bytes not yet on their way */
+
+/* How a call ended. Borrowed for the call. */
+typedef struct waldo__hand_end {
+    waldo_status status;
+    const waldo_error *error;     /* unless status is WALDO_OK */
+    const waldo__hand_exit *exit; /* of a command */
+    const waldo__hand_done *done; /* of a file request */
+} waldo__hand_end;
+
+/* ended mandatory, once, and the last one. */
+typedef struct waldo__hand_call_fns {
+    void (*output)(void *userdata, int stream, uint64_t offset, waldo_str bytes);
+    void (*taken)(void *userdata, uint64_t bytes); /* so many more bytes of stdin may be sent */
+    void (*data)(void *userdata, waldo_str bytes);
+    void (*ended)(void *userdata, const waldo__hand_end *end);
+} waldo__hand_call_fns;
+
+/* fns is static. */
+waldo_status waldo__hand_start_run(waldo__hand *hand, const waldo__hand_run *run,
+                                   const waldo__hand_call_fns *fns, void *userdata,
+                                   waldo__hand_call **ret_call);
+waldo_status waldo__hand_start_file(waldo__hand *hand, enum waldo_hand_request type,
+                                    const waldo__hand_file *file, const waldo__hand_call_fns *fns,
+                                    void *userdata, waldo__hand_call **ret_call);
+
+waldo_status waldo__hand_stdin(waldo__hand_call *call, waldo_str bytes); /* within the window */
+waldo_status waldo__hand_stdin_eof(waldo__hand_call *call);
+waldo_status waldo__hand_signal(waldo__hand_call *call, int number, enum waldo_hand_scope scope);
+waldo_status waldo__hand_credit(waldo__hand_call *call, uint64_t bytes);
+waldo_status waldo__hand_cancel(waldo__hand_call *call, uint32_t grace_ms);
+waldo_status waldo__hand_write(waldo__hand_call *call, waldo_str bytes);
+waldo_status waldo__hand_write_end(waldo__hand_call *call);
+
+/* No fn is called any more; the session still expects the answer. */
+void waldo__hand_forget(waldo__hand_call *call);
+
+#endif

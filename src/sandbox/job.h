@@ -1,0 +1,58 @@
+/* A command: what was asked, what came of it so far. */
+#ifndef WALDO_SANDBOX_JOB_H
+#define WALDO_SANDBOX_JOB_H
+
+#include "sandbox/collect.h"
+#include "sandbox/live.h"
+
+/* A script on its way into a file; outlives its job. */
+typedef struct waldo__script {
+    waldo_job *job; /* NULL: gone */
+    char path[64];
+} waldo__script;
+
+struct waldo_job {
+    waldo__op op;
+    /* as asked; owned */
+    uint32_t flags;
+    char *cmd;
+    char **argv;
+    char *shell;
+    waldo__path cwd;
+    char **env;
+    int64_t timeout_ms; /* the one in force; WALDO_FOREVER: none */
+    int64_t grace_ms;
+    size_t max_output;
+    uint64_t max_capture;
+    waldo_output_fn on_output;
+    waldo_exec_fn done;
+    void *userdata;
+    waldo_cancel *cancel;
+    waldo__cancel_watch *cancel_watch;
+    /* standard input not yet sent */
+    waldo__buf input;
+    size_t window; /* bytes that may be sent */
+    int input_ends;
+    int input_ended;
+    /* while it runs */
+    waldo__hand_call *call;
+    waldo_cancel *backend_cancel;
+    waldo__script *script;
+    waldo__timer backstop;
+    int64_t started_ns;
+    int pending_signal;
+    uint64_t seen[2]; /* bytes of each stream, gaps included */
+    uint64_t owed;    /* credit not yet given back */
+    char capture[64]; /* path; empty: none */
+    /* what it came to */
+    waldo__collect out, err, both;
+    waldo_exec_result result;
+};
+
+void waldo__job_too_late(void *userdata); /* of the backstop timer */
+void waldo__job_run(waldo_job *job);      /* exec_run.c: send it to the machine */
+void waldo__job_stop(waldo_job *job);     /* hear nothing more of it */
+void waldo__job_pump(waldo_job *job);     /* send standard input */
+void waldo__job_output(waldo_job *job, int stream, waldo_str bytes);
+
+#endif

@@ -1,0 +1,418 @@
+/* The life of a machine: opening, losing, closing, abandoning. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "sandbox/live.h"
+
+enum {
+    OPEN_MS = 120000, /* for the backend to make a machine */
+    HELLO_MS = 10000, /* for the hand to answer */
+    GRACE_MS = 2000,  /* for commands, when a sandbox is closed */
+    END_MS = 5000     /* for the backend to end a machine */
+};
+
+static const waldo_backend_ops *ops_of(const waldo_sandbox *sandbox)
+{
+    return waldo__live_entry(sandbox)->ops;
+}
+
+static waldo_backend_call call_until(waldo_sandbox *sandbox, int64_t ms)
+{
+    return (waldo_backend_call){ .size = sizeof(waldo_backend_call),
+                                 .deadline_ns = waldo__deadline_ns(ms),
+                                 .userdata = sandbox };
+}
+
+static void drop_scratch(waldo_sandbox *sandbox)
+{
+    waldo__scratch_remove(sandbox->scratch);
+    sandbox->scratch = NULL;
+}
+
+/* Everything of the machine at once, without waiting. */
+static void drop_machine(waldo_sandbox *sandbox)
+{
+    waldo__workspace_stop(sandbox);
+    waldo__hand_free(sandbox->hand);
+    sandbox->hand = NULL;
+    if (sandbox->machine != NULL) {
+        ops_of(sandbox)->abandon(sandbox->machine);
+        sandbox->machine = NULL;
+    }
+    waldo__ops_drop_zombies(sandbox);
+    waldo__workspace_free(sandbox->workspace);
+    sandbox->workspace = NULL;
+    drop_scratch(sandbox);
+    sandbox->isolation = WALDO_ISOLATION_ANY;
+}
+
+/* ---- opening ---- */
+
+static void open_failed(waldo_sandbox *sandbox, waldo_status status, waldo_error *error)
+{
+    waldo_error *copy = NULL;
+
+    if (error == NULL) {
+        waldo_error_set(&copy, status, WALDO_CLASS_BACKEND, "%s", waldo_status_text(status));
+    } else {
+        copy = waldo_error_copy(error);
+    }
+    waldo__error_prefix(copy, waldo__live_entry(sandbox)->text);
+    waldo__ops_stop(sandbox, status, copy);
+    drop_machine(sandbox);
+    sandbox->state = WALDO__LIVE_NEW;
+    waldo_error_free(copy);
+    waldo_error_free(error);
+}
+
+/* The backend cannot serve here: the next one of the spec may. */
+static int try_next(waldo_sandbox *sandbox, waldo_status status)
+{
+    if (status != WALDO_EUNAVAILABLE || sandbox->entry + 1 >= sandbox->spec->entry_count) {
+        return 0;
+    }
+    drop_machine(sandbox);
+    sandbox->entry++;
+    sandbox->state = WALDO__LIVE_NEW;
+    waldo__live_open(sandbox);
+    return 1;
+}
+
+static void opening_failed(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error)
+{
+    waldo_error *copy = waldo_error_copy(error);
+
+    if (try_next(sandbox, status)) {
+        waldo_error_free(copy);
+        return;
+    }
+    open_failed(sandbox, status, copy);
+}
+
+void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_error *error)
+{
+    if (sandbox->state != WALDO__LIVE_PREPARING) {
+        waldo_error_free(error);
+        return;
+    }
+    if (status != WALDO_OK) {
+        open_failed(sandbox, status, error);
+        return;
+    }
+    sandbox->state = WALDO__LIVE_OPEN;
+    sandbox->isolation = ops_of(sandbox)->isolation;
+    waldo__live_news(sandbox, "opened", "%s: a machine was opened (isolation: %s)",
+                     ops_of(sandbox)->name, waldo__isolation_name(sandbox->isolation));
+    waldo__ops_start(sandbox);
+}
+
+static void machine_ready(waldo_sandbox *sandbox)
+{
+    sandbox->state = WALDO__LIVE_PREPARING;
+    waldo__workspace_begin(sandbox);
+}
+
+static void hand_ready(void *userdata)
+{
+    machine_ready(userdata);
+}
+
+static void hand_lost(void *userdata, const waldo_error *error)
+{
+    waldo_sandbox *sandbox = userdata;
+
+    waldo__live_hold(sandbox);
+    if (sandbox->state == WALDO__LIVE_OPENING || sandbox->state == WALDO__LIVE_PREPARING) {
+        opening_failed(sandbox, waldo_error_status(error), error);
+    } else {
+        waldo__live_lose(sandbox, error);
+    }
+    waldo__live_release(sandbox);
+}
+
+static void on_channel(void *userdata, waldo_status status, waldo_channel *channel,
+                       const waldo_error *error)
+{
+    waldo_sandbox *sandbox = userdata;
+    const waldo__hand_events events = { .userdata = sandbox,
+                                        .ready = hand_ready,
+                                        .lost = hand_lost };
+
+    waldo__live_hold(sandbox);
+    if (status == WALDO_OK) {
+        status = waldo__hand_new(sandbox->env->loop, channel, waldo__deadline_ns(HELLO_MS), &events,
+                                 &sandbox->hand);
+    }
+    if (status != WALDO_OK) {
+        opening_failed(sandbox, status, error);
+    }
+    waldo__live_release(sandbox);
+}
+
+static void on_open(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_sandbox *sandbox = userdata;
+
+    waldo__live_hold(sandbox);
+    if (status != WALDO_OK) {
+        opening_failed(sandbox, status, error);
+    } else if ((ops_of(sandbox)->caps & WALDO_BACKEND_CHANNEL) != 0) {
+        waldo_backend_call call = call_until(sandbox, OPEN_MS);
+
+        ops_of(sandbox)->channel(sandbox->machine, &call, on_channel);
+    } else {
+        machine_ready(sandbox);
+    }
+    waldo__live_release(sandbox);
+}
+
+/* What could not even be begun fails from the run queue, like everything else. */
+static void open_refused(void *userdata)
+{
+    waldo_sandbox *sandbox = userdata;
+    waldo_error *error = sandbox->refusal;
+
+    sandbox->refusal = NULL;
+    waldo__live_hold(sandbox);
+    opening_failed(sandbox, waldo_error_status(error), error);
+    waldo_error_free(error);
+    waldo__live_release(sandbox);
+}
+
+void waldo__live_open(waldo_sandbox *sandbox)
+{
+    waldo_backend_spec spec = waldo__spec_for_backend(sandbox->spec, waldo__live_entry(sandbox));
+    waldo_backend_call call = call_until(sandbox, OPEN_MS);
+    waldo_error *error = NULL;
+    waldo_status status;
+
+    sandbox->state = WALDO__LIVE_OPENING;
+    status = waldo__scratch_make(waldo__runtime_state_dir(sandbox->rt), &sandbox->scratch, &error);
+    if (status == WALDO_OK) {
+        spec.scratch = sandbox->scratch;
+        spec.owner = waldo__runtime_owner(sandbox->rt);
+        spec.id = sandbox->id;
+        status = ops_of(sandbox)->open(sandbox->env, &spec, waldo__str(""), &call, on_open,
+                                       &sandbox->machine, &error);
+    }
+    if (status != WALDO_OK) {
+        if (error == NULL) {
+            waldo_error_set(&error, status, WALDO_CLASS_BACKEND, "%s", waldo_status_text(status));
+        }
+        sandbox->refusal = error;
+        sandbox->end_task.fn = open_refused;
+        waldo__task_queue(sandbox->env->loop, &sandbox->end_task);
+    }
+}
+
+/* ---- the end ---- */
+
+void waldo__live_add_closer(waldo_sandbox *sandbox, waldo__sandbox_closer *link)
+{
+    waldo__sandbox_closer **at = &sandbox->closers;
+
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    link->next = NULL;
+    *at = link;
+    if (sandbox->state == WALDO__LIVE_CLOSED) {
+        waldo__task_queue(sandbox->env->loop, &sandbox->closed_task);
+    }
+}
+
+static void tell_closers(void *userdata)
+{
+    waldo_sandbox *sandbox = userdata;
+
+    waldo__live_hold(sandbox);
+    while (sandbox->closers != NULL) {
+        waldo__sandbox_closer *link = sandbox->closers;
+
+        sandbox->closers = link->next;
+        link->tell(link);
+    }
+    waldo__live_release(sandbox);
+}
+
+/* The machine is gone, and with it the sandbox's place in the runtime. */
+static void set_closed(waldo_sandbox *sandbox)
+{
+    waldo_runtime *rt = sandbox->rt;
+    int was_open = sandbox->state >= WALDO__LIVE_CLOSING && sandbox->lost == NULL;
+
+    sandbox->state = WALDO__LIVE_CLOSED;
+    waldo__timer_disarm(sandbox->env->loop, &sandbox->close_timer);
+    waldo__timer_disarm(sandbox->env->loop, &sandbox->idle_timer);
+    waldo__ops_drop_zombies(sandbox);
+    waldo__workspace_free(sandbox->workspace);
+    sandbox->workspace = NULL;
+    drop_scratch(sandbox);
+    if (was_open) {
+        waldo__live_news(sandbox, "closed", "the sandbox was closed: %s", sandbox->why_closed);
+    }
+    waldo__task_queue(sandbox->env->loop, &sandbox->closed_task);
+    if (sandbox->node.next != NULL) {
+        sandbox->node.next->prev = sandbox->node.prev;
+        sandbox->node.prev->next = sandbox->node.next;
+        sandbox->node.next = sandbox->node.prev = NULL;
+        waldo__runtime_sandbox_gone(rt);
+    }
+}
+
+static void on_machine_closed(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_sandbox *sandbox = userdata;
+
+    if (status != WALDO_OK) {
+        waldo__log(sandbox->env->loop, WALDO_LOG_WARN, "sandbox", "ending a machine of %s: %s",
+                   ops_of(sandbox)->name, waldo_error_message(error));
+    }
+    sandbox->machine = NULL;
+    set_closed(sandbox);
+    waldo__live_release(sandbox);
+}
+
+/* End the machine through its backend; the hold is released when it is gone. */
+static void end_machine(waldo_sandbox *sandbox)
+{
+    waldo_backend_call call = call_until(sandbox, END_MS);
+
+    sandbox->state = WALDO__LIVE_ENDING;
+    waldo__timer_disarm(sandbox->env->loop, &sandbox->close_timer);
+    waldo__workspace_stop(sandbox);
+    waldo__hand_free(sandbox->hand);
+    sandbox->hand = NULL;
+    waldo__live_hold(sandbox);
+    if (sandbox->machine == NULL) {
+        set_closed(sandbox);
+        waldo__live_release(sandbox);
+        return;
+    }
+    ops_of(sandbox)->close(sandbox->machine, &call, on_machine_closed);
+}
+
+void waldo__live_lose(waldo_sandbox *sandbox, const waldo_error *error)
+{
+    if (sandbox->state != WALDO__LIVE_OPEN && sandbox->state != WALDO__LIVE_CLOSING) {
+        return;
+    }
+    if (sandbox->lost == NULL && sandbox->state == WALDO__LIVE_OPEN) {
+        waldo_error_set(&sandbox->lost, WALDO_ELOST, WALDO_CLASS_BACKEND,
+                        "the sandbox was lost: %s", waldo_error_message(error));
+        waldo__live_news(sandbox, "lost", "%s", waldo_error_message(sandbox->lost));
+    }
+    waldo__ops_stop(sandbox, sandbox->lost != NULL ? WALDO_ELOST : WALDO_ECANCELED, sandbox->lost);
+    end_machine(sandbox);
+}
+
+/* Commands had their grace. */
+static void close_now(void *userdata)
+{
+    waldo_sandbox *sandbox = userdata;
+
+    if (sandbox->state != WALDO__LIVE_CLOSING) {
+        return;
+    }
+    waldo__live_hold(sandbox);
+    waldo__ops_stop(sandbox, WALDO_ECANCELED, NULL);
+    end_machine(sandbox);
+    waldo__live_release(sandbox);
+}
+
+static void close_soon(waldo_sandbox *sandbox)
+{
+    sandbox->end_task.fn = close_now;
+    waldo__task_queue(sandbox->env->loop, &sandbox->end_task);
+}
+
+void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why)
+{
+    waldo__live_state before = sandbox->state;
+
+    if (before >= WALDO__LIVE_CLOSING) {
+        return;
+    }
+    sandbox->state = WALDO__LIVE_CLOSING;
+    sandbox->why_closed = why;
+    waldo__timer_disarm(sandbox->env->loop, &sandbox->idle_timer);
+    waldo__task_cancel(sandbox->env->loop, &sandbox->end_task);
+    waldo_error_free(sandbox->refusal);
+    sandbox->refusal = NULL;
+    if (before == WALDO__LIVE_NEW && sandbox->ops.next == &sandbox->ops) {
+        sandbox->state = WALDO__LIVE_NEW; /* nothing was ever there: no news */
+        set_closed(sandbox);
+        return;
+    }
+    if (before != WALDO__LIVE_OPEN) {
+        waldo__ops_stop(sandbox, WALDO_ECANCELED, NULL);
+        drop_machine(sandbox);
+        close_soon(sandbox);
+        return;
+    }
+    waldo__ops_end_waiting(sandbox, WALDO_ECANCELED, NULL);
+    for (waldo__op *op = sandbox->ops.next; op != &sandbox->ops; op = op->next) {
+        if (op->kind->is_job && op->state == WALDO__OP_RUNNING) {
+            waldo__job_op_cancel(op, GRACE_MS);
+        }
+    }
+    if (!waldo__ops_have_jobs(sandbox)) {
+        close_soon(sandbox);
+        return;
+    }
+    if (waldo__timer_arm(sandbox->env->loop, &sandbox->close_timer,
+                         waldo__deadline_ns(GRACE_MS + 1500)) != WALDO_OK) {
+        close_soon(sandbox);
+    }
+}
+
+void waldo__live_op_gone(waldo_sandbox *sandbox)
+{
+    int64_t idle_ms;
+
+    if (sandbox->state == WALDO__LIVE_CLOSING && !waldo__ops_have_jobs(sandbox)) {
+        close_soon(sandbox);
+        return;
+    }
+    if (sandbox->state != WALDO__LIVE_OPEN || sandbox->ops.next != &sandbox->ops) {
+        return;
+    }
+    idle_ms = waldo__live_entry(sandbox)->idle_ms;
+    if (idle_ms > 0) {
+        waldo__timer_arm(sandbox->env->loop, &sandbox->idle_timer, waldo__deadline_ns(idle_ms));
+    }
+}
+
+void waldo__live_abandon(waldo_sandbox *sandbox)
+{
+    waldo__live_hold(sandbox);
+    waldo__task_cancel(sandbox->env->loop, &sandbox->end_task);
+    waldo_error_free(sandbox->refusal);
+    sandbox->refusal = NULL;
+    if (sandbox->state != WALDO__LIVE_CLOSED) {
+        int ending = sandbox->state == WALDO__LIVE_ENDING;
+
+        sandbox->state = WALDO__LIVE_CLOSING;
+        sandbox->why_closed = "the runtime was freed";
+        waldo__ops_stop(sandbox, WALDO_ECANCELED, NULL);
+        if (waldo_sandbox_spec_error(sandbox->spec) == NULL) {
+            drop_machine(sandbox);
+        }
+        sandbox->state = WALDO__LIVE_ENDING;
+        waldo__ops_finish_now(sandbox);
+        set_closed(sandbox);
+        if (ending) {
+            waldo__live_release(sandbox); /* the completion of close does not come any more */
+        }
+    }
+    waldo__ops_finish_now(sandbox);
+    waldo__task_cancel(sandbox->env->loop, &sandbox->closed_task);
+    tell_closers(sandbox);
+    waldo__task_cancel(sandbox->env->loop, &sandbox->news_task);
+    waldo__live_release(sandbox);
+}
+
+void waldo__live_init(waldo_sandbox *sandbox)
+{
+    waldo__task_init(&sandbox->closed_task, tell_closers, sandbox);
+    waldo__timer_init(&sandbox->close_timer, close_now, sandbox);
+}

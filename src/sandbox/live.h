@@ -1,0 +1,195 @@
+/*
+ * The inside of a sandbox. Whatever is asked of it is an op in its ring: ops wait until the machine
+ * is open, then talk to the hand or to the backend's own functions, and end exactly once from the
+ * run queue.
+ */
+#ifndef WALDO_SANDBOX_LIVE_H
+#define WALDO_SANDBOX_LIVE_H
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "sandbox/hand_session.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/spec.h"
+
+typedef struct waldo__op waldo__op;
+typedef struct waldo__workspace waldo__workspace;
+
+typedef struct waldo__op_kind {
+    void (*start)(waldo__op *op); /* the machine is there */
+    void (*stop)(waldo__op *op);  /* it goes: hear nothing more of the hand. May be NULL */
+    void (*finish)(waldo__op *op, waldo_status status,
+                   const waldo_error *error); /* tell the user */
+    void (*free)(waldo__op *op);
+    int is_job;
+} waldo__op_kind;
+
+typedef enum waldo__op_state {
+    WALDO__OP_WAITING,
+    WALDO__OP_RUNNING,
+    WALDO__OP_ENDED, /* finish is queued, or was called */
+} waldo__op_state;
+
+/* First member of every op. */
+struct waldo__op {
+    waldo__op *next;
+    waldo__op *prev;
+    waldo_sandbox *sandbox;
+    const waldo__op_kind *kind;
+    waldo__task task;
+    waldo__op_state state;
+    waldo_status status;
+    waldo_error *error;
+    int in_backend; /* a function of the backend has not completed: not freed before */
+    int finished;   /* finish was called */
+    int internal;   /* part of opening: starts while the machine is being prepared */
+};
+
+typedef enum waldo__live_state {
+    WALDO__LIVE_NEW,
+    WALDO__LIVE_OPENING,
+    WALDO__LIVE_PREPARING, /* the machine is there; the workspace is being copied into it */
+    WALDO__LIVE_OPEN,
+    WALDO__LIVE_CLOSING, /* commands get their grace */
+    WALDO__LIVE_ENDING,  /* the backend ends the machine */
+    WALDO__LIVE_CLOSED
+} waldo__live_state;
+
+typedef struct waldo__news {
+    const char *what;
+    char *text;
+} waldo__news;
+
+/* Whoever waits for the machine to be gone. */
+typedef struct waldo__sandbox_closer {
+    struct waldo__sandbox_closer *next;
+    void (*tell)(struct waldo__sandbox_closer *closer); /* frees it */
+} waldo__sandbox_closer;
+
+struct waldo_sandbox {
+    waldo__sandbox_node node;
+    waldo_runtime *rt;
+    const waldo_backend_env *env;
+    waldo_sandbox_spec *spec;
+    unsigned refs;  /* the users' */
+    unsigned holds; /* our own: ops, callbacks being made, an end in progress */
+    waldo__live_state state;
+    size_t entry; /* of the spec, in use or first in line */
+    waldo_isolation isolation;
+    waldo_machine *machine;
+    waldo__hand *hand;
+    char *scratch; /* host directory; NULL: none */
+    char id[17];
+    waldo_error *lost;    /* why the machine is gone */
+    waldo_error *refusal; /* why opening could not be begun, until its ops were told */
+    const char *why_closed;
+    waldo__op ops;     /* head of the ring */
+    waldo__op zombies; /* finished, but still known to the backend */
+    waldo__timer idle_timer;
+    waldo__timer close_timer;
+    waldo__task end_task;
+    waldo__task closed_task;
+    waldo__sandbox_closer *closers;
+    waldo__task news_task;
+    struct {
+        WALDO__VEC(waldo__news);
+    } news;
+    waldo__sandbox_listener *listeners;
+    waldo__sandbox_listener *listener_at; /* next one to be told, while news are given */
+    waldo__turn turns;                    /* head of a ring */
+    waldo__task turn_task;
+    waldo__workspace *workspace; /* baseline of a copied workspace */
+    uint64_t next_file;          /* names of capture and script files */
+    int reuse_capture;           /* capture file next_file - 1 was not needed */
+};
+
+static inline const waldo__spec_entry *waldo__live_entry(const waldo_sandbox *sandbox)
+{
+    return &sandbox->spec->entries[sandbox->entry];
+}
+
+/* ---- ops (op.c) ---- */
+
+/* Put it into the ring and start it when the machine is there; opens the machine if need be. */
+void waldo__op_begin(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind *kind);
+
+/* Something wrong with the request itself: it only fails, later. error is taken. */
+void waldo__op_begin_failed(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind *kind,
+                            waldo_status status, waldo_error *error);
+
+/* It is over; error is taken. Only the first end counts. */
+void waldo__op_end(waldo__op *op, waldo_status status, waldo_error *error);
+
+/* The same with a message. */
+void waldo__op_fail(waldo__op *op, waldo_status status, const char *format, ...) WALDO_PRINTF(3, 4);
+
+/* A function of the backend was called with op as userdata, and has completed. */
+void waldo__op_backend_call(waldo__op *op, waldo_backend_call *call, int64_t deadline_ns);
+int waldo__op_backend_done(waldo__op *op); /* 0: op is over and was freed, touch nothing */
+
+/* Begin what waits; end everything at once. */
+void waldo__ops_start(waldo_sandbox *sandbox);
+void waldo__ops_end_waiting(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error);
+void waldo__ops_stop(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error);
+void waldo__ops_finish_now(waldo_sandbox *sandbox); /* without the run queue */
+void waldo__ops_drop_zombies(waldo_sandbox *sandbox);
+int waldo__ops_have_jobs(const waldo_sandbox *sandbox);
+int waldo__ops_have_other_jobs(const waldo_sandbox *sandbox, const waldo__op *than);
+
+/* ---- life (lifecycle.c, sandbox.c) ---- */
+
+void waldo__live_hold(waldo_sandbox *sandbox);
+void waldo__live_release(waldo_sandbox *sandbox); /* may free it */
+void waldo__live_open(waldo_sandbox *sandbox);
+void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_error *error);
+void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why);
+void waldo__live_lose(waldo_sandbox *sandbox, const waldo_error *error);
+void waldo__live_op_gone(waldo_sandbox *sandbox); /* an op left the ring */
+void waldo__live_abandon(waldo_sandbox *sandbox);
+void waldo__live_init(waldo_sandbox *sandbox);
+void waldo__live_add_closer(waldo_sandbox *sandbox, waldo__sandbox_closer *link);
+void waldo__live_news(waldo_sandbox *sandbox, const char *what, const char *format, ...)
+    WALDO_PRINTF(3, 4);
+
+/* WALDO_OK when ops can be begun; else the reason. */
+waldo_status waldo__live_check(const waldo_sandbox *sandbox, waldo_error **ret_err);
+
+/* ---- commands (exec.c) ---- */
+
+void waldo__job_op_cancel(waldo__op *op, int64_t grace_ms);
+
+/* ---- files (files.c, paths.c) ---- */
+
+/* A path as ops use it: below the workspace relative to it, others absolute. */
+typedef struct waldo__path {
+    char *text;  /* normal form; relative when beneath, absolute otherwise */
+    int beneath; /* 1: relative to WALDO__WORKSPACE and must stay there */
+} waldo__path;
+
+waldo_status waldo__path_parse(const char *path, waldo__path *ret_path, waldo_error **ret_err);
+void waldo__path_absolute(const waldo__path *path, waldo__buf *out);
+
+enum { WALDO__WRITE_APPEND = 1u, WALDO__WRITE_PLAIN = 2u /* no temporary file */ };
+
+/* Writes for the copy of a workspace; they run while the machine is being prepared. */
+void waldo__files_write(waldo_sandbox *sandbox, const char *path, waldo_str bytes, uint32_t mode,
+                        unsigned flags, int internal, waldo_sandbox_fn done, void *userdata);
+void waldo__files_mkdir(waldo_sandbox *sandbox, const char *path, uint32_t mode, int internal,
+                        waldo_sandbox_fn done, void *userdata);
+
+/* An exec that runs while the machine is being prepared. */
+waldo_status waldo__exec_internal(waldo_sandbox *sandbox, const waldo_exec_options *options,
+                                  waldo_exec_fn done, void *userdata, waldo_error **ret_err);
+
+/* ---- the workspace (workspace.c, changes.c) ---- */
+
+void waldo__workspace_begin(waldo_sandbox *sandbox); /* ends with waldo__live_prepared() */
+void waldo__workspace_stop(waldo_sandbox *sandbox);  /* no step comes after */
+void waldo__workspace_free(waldo__workspace *workspace);
+
+/* ---- host directories (scratch.c) ---- */
+
+waldo_status waldo__scratch_make(const char *parent, char **ret_path, waldo_error **ret_err);
+void waldo__scratch_remove(char *path); /* with all it holds; taken */
+
+#endif

@@ -1,0 +1,231 @@
+/* The baseline into the machine: many small operations on their way at once. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "sandbox/workspace.h"
+
+enum {
+    FLIGHT_MAX = 24, /* below what the hand takes at once */
+    FLIGHT_BYTES = 16 * 1024 * 1024,
+    PIECE = 4 * 1024 * 1024,
+    LINKS_TEXT = 64 * 1024 /* of one script that makes links */
+};
+
+static void go_on(waldo__workspace *workspace);
+
+/* One operation on its way. It outlives the workspace's interest, never the sandbox. */
+typedef struct flight {
+    waldo_sandbox *sandbox;
+    waldo__workspace *workspace;
+    size_t bytes;
+} flight;
+
+static flight *take_off(waldo__workspace *workspace, size_t bytes)
+{
+    flight *plane = WALDO__NEW(flight);
+
+    if (plane != NULL) {
+        *plane = (flight){ workspace->sandbox, workspace, bytes };
+        workspace->in_flight++;
+        workspace->in_bytes += bytes;
+    }
+    return plane;
+}
+
+/* 1 when the workspace still waits for it. */
+static int land(flight *plane, waldo_status status, const waldo_error *error)
+{
+    waldo__workspace *workspace = plane->workspace;
+    int current = plane->sandbox->workspace == workspace && workspace->sandbox != NULL;
+
+    if (current) {
+        workspace->in_flight--;
+        workspace->in_bytes -= plane->bytes;
+        if (status != WALDO_OK && workspace->status == WALDO_OK) {
+            workspace->status = status;
+            workspace->error = waldo_error_copy(error);
+            waldo__error_prefix(workspace->error, "copying the workspace into the sandbox");
+        }
+    }
+    waldo__free(plane);
+    return current;
+}
+
+static void landed(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo__workspace *workspace = ((flight *)userdata)->workspace;
+
+    if (land(userdata, status, error)) {
+        go_on(workspace);
+    }
+}
+
+static void fail(waldo__workspace *workspace, waldo_status status, const char *why)
+{
+    if (workspace->status == WALDO_OK) {
+        workspace->status = status;
+        waldo_error_set(&workspace->error, status, WALDO_CLASS_SYSTEM,
+                        "copying the workspace into the sandbox: %s", why);
+    }
+}
+
+/* The next piece of a file; the first one makes it. */
+static void send_piece(waldo__workspace *workspace, const waldo__baseline *entry)
+{
+    uint64_t left = entry->size - workspace->offset;
+    size_t len = left < PIECE ? (size_t)left : PIECE;
+    char *bytes = waldo__alloc(len + 1);
+    flight *plane = bytes != NULL ? take_off(workspace, len) : NULL;
+    char number[16];
+    ssize_t got = 0;
+    int fd;
+
+    if (plane == NULL) {
+        waldo__free(bytes);
+        fail(workspace, WALDO_ENOMEM, "out of memory");
+        return;
+    }
+    snprintf(number, sizeof number, "%u", entry->number);
+    fd = openat(workspace->base, number, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) {
+        got = pread(fd, bytes, len, (off_t)workspace->offset);
+        close(fd);
+    }
+    if (fd < 0 || got < 0 || (size_t)got != len) {
+        fail(workspace, WALDO_EIO, "its copy on the host cannot be read any more");
+        land(plane, WALDO_OK, NULL);
+    } else {
+        waldo__files_write(workspace->sandbox, entry->path, waldo__strn(bytes, len),
+                           workspace->offset == 0 ? entry->mode & 0777 : 0,
+                           workspace->offset == 0 ? WALDO__WRITE_PLAIN : WALDO__WRITE_APPEND, 1,
+                           landed, plane);
+    }
+    workspace->offset += len;
+    if (workspace->offset >= entry->size) {
+        workspace->offset = 0;
+        workspace->next++;
+    }
+    waldo__free(bytes);
+}
+
+static void send_folder(waldo__workspace *workspace, const waldo__baseline *entry)
+{
+    flight *plane = take_off(workspace, 0);
+
+    if (plane == NULL) {
+        fail(workspace, WALDO_ENOMEM, "out of memory");
+        return;
+    }
+    waldo__files_mkdir(workspace->sandbox, entry->path, (entry->mode & 0777) | 0700, 1, landed,
+                       plane);
+}
+
+/* ---- links: the hand makes none, so a script does ---- */
+
+static void links_made(void *userdata, waldo_status status, const waldo_exec_result *result,
+                       const waldo_error *error)
+{
+    waldo__workspace *workspace = ((flight *)userdata)->workspace;
+    waldo_error *problem = NULL;
+
+    if (status == WALDO_OK && (result->end != WALDO_EXEC_EXITED || result->exit_code != 0)) {
+        status = waldo_error_set(&problem, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
+                                 "its symbolic links could not be made: %.*s",
+                                 (int)(result->err.bytes.len & 1023), result->err.bytes.ptr);
+        error = problem;
+    }
+    if (land(userdata, status, error)) {
+        go_on(workspace);
+    }
+    waldo_error_free(problem);
+}
+
+static void add_quoted(waldo__buf *out, const char *text)
+{
+    waldo__buf_putc(out, '\'');
+    for (; *text != '\0'; text++) {
+        if (*text == '\'') {
+            waldo__buf_puts(out, "'\\''");
+        } else {
+            waldo__buf_putc(out, *text);
+        }
+    }
+    waldo__buf_puts(out, "'");
+}
+
+static void send_links(waldo__workspace *workspace)
+{
+    waldo__buf script = WALDO__BUF_INIT(4 * LINKS_TEXT);
+    waldo_error *error = NULL;
+    flight *plane = take_off(workspace, 0);
+    waldo_exec_options options = WALDO_EXEC(.timeout_ms = 60000);
+
+    if (plane == NULL) {
+        fail(workspace, WALDO_ENOMEM, "out of memory");
+        return;
+    }
+    while (workspace->next_link < workspace->entries.count && script.len < LINKS_TEXT) {
+        const waldo__baseline *entry = &workspace->entries.at[workspace->next_link++];
+
+        if (entry->target != NULL) {
+            waldo__buf_puts(&script, "ln -s -- ");
+            add_quoted(&script, entry->target);
+            waldo__buf_puts(&script, " ./");
+            add_quoted(&script, entry->path);
+            waldo__buf_puts(&script, " || exit 1\n");
+        }
+    }
+    if (script.len == 0) {
+        land(plane, WALDO_OK, NULL);
+        return;
+    }
+    options.cmd = script.ptr;
+    if (waldo__exec_internal(workspace->sandbox, &options, links_made, plane, &error) != WALDO_OK) {
+        fail(workspace, waldo_error_status(error), waldo_error_message(error));
+        land(plane, WALDO_OK, NULL);
+        waldo_error_free(error);
+    }
+    waldo__buf_free(&script);
+}
+
+/* ---- order: folders and files as sorted (parents first), then links ---- */
+
+static void go_on(waldo__workspace *workspace)
+{
+    waldo_error *error;
+    waldo_status status;
+
+    while (workspace->status == WALDO_OK && workspace->next < workspace->entries.count &&
+           workspace->in_flight < FLIGHT_MAX && workspace->in_bytes < FLIGHT_BYTES) {
+        const waldo__baseline *entry = &workspace->entries.at[workspace->next];
+
+        if (S_ISREG(entry->mode)) {
+            send_piece(workspace, entry);
+            continue;
+        }
+        if (S_ISDIR(entry->mode)) {
+            send_folder(workspace, entry);
+        }
+        workspace->next++;
+    }
+    while (workspace->status == WALDO_OK && workspace->in_flight == 0 &&
+           workspace->next_link < workspace->entries.count) {
+        send_links(workspace);
+    }
+    if (workspace->in_flight > 0) {
+        return;
+    }
+    status = workspace->status;
+    error = workspace->error;
+    workspace->error = NULL;
+    waldo__workspace_done(workspace, status, error);
+}
+
+void waldo__workspace_upload(waldo__workspace *workspace)
+{
+    go_on(workspace);
+}

@@ -1,0 +1,53 @@
+/* The baseline of a copied workspace: what the host directory held when the machine was opened. */
+#ifndef WALDO_SANDBOX_WORKSPACE_H
+#define WALDO_SANDBOX_WORKSPACE_H
+
+#include <dirent.h>
+
+#include "sandbox/live.h"
+
+/* One path. The content of file number N is scratch/base/N. */
+typedef struct waldo__baseline {
+    char *path;   /* relative to the workspace */
+    char *target; /* of a link */
+    uint32_t mode;
+    uint64_t size;
+    unsigned number;
+} waldo__baseline;
+
+struct waldo__workspace {
+    waldo_sandbox *sandbox; /* NULL: nobody waits any more */
+    waldo__task task;
+    struct {
+        WALDO__VEC(waldo__baseline);
+    } entries; /* sorted by path once the copy is there */
+    /* scanning the host directory */
+    int root; /* of it; -1: none */
+    int base; /* scratch/base */
+    int folder_fd;
+    DIR *folder;
+    char *folder_path; /* relative; "" is the root */
+    struct {
+        WALDO__VEC(char *);
+    } folders;    /* still to be read */
+    int from, to; /* a file being copied; -1: none */
+    uint64_t bytes;
+    /* uploading */
+    size_t next;      /* entry */
+    uint64_t offset;  /* within its file */
+    size_t in_flight; /* operations that have not answered */
+    size_t in_bytes;  /* what they hold */
+    size_t next_link;
+    waldo_status status; /* the first failure */
+    waldo_error *error;
+};
+
+/* Content of a baseline file; WALDO_EIO when it is not what it was. */
+waldo_status waldo__baseline_read(const waldo__workspace *workspace, const waldo__baseline *entry,
+                                  waldo__buf *out);
+
+/* upload.c: put the baseline into the machine. */
+void waldo__workspace_upload(waldo__workspace *workspace);
+void waldo__workspace_done(waldo__workspace *workspace, waldo_status status, waldo_error *error);
+
+#endif

@@ -1,0 +1,214 @@
+/* Opening, closing, losing, the workspace. */
+#include "contract.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CASE(function) cmocka_unit_test_setup_teardown(function, contract_setup, contract_teardown)
+
+typedef struct news {
+    waldo__sandbox_listener listener;
+    char heard[256];
+} news;
+
+static void hear(void *userdata, const char *what, const char *text)
+{
+    news *n = userdata;
+    size_t used = strlen(n->heard);
+
+    (void)text;
+    snprintf(n->heard + used, sizeof n->heard - used, "%s ", what);
+}
+
+static void opens_once_and_closes(void **state)
+{
+    contract *c = *state;
+    news n = { .listener = { .fn = hear, .userdata = &n } };
+    outcome outs[3];
+
+    waldo__sandbox_listen(c->sandbox, &n.listener);
+    assert_int_equal(waldo_sandbox_isolation(c->sandbox), WALDO_ISOLATION_ANY);
+    assert_string_equal(waldo_sandbox_backend(c->sandbox), c->backend->name);
+    for (int i = 0; i < 3; i++) {
+        outcome_init(&outs[i]);
+        waldo_sandbox_open(c->sandbox, took_done, &outs[i]);
+        assert_int_equal(outs[i].count, 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        drive(c, &outs[i]);
+        assert_int_equal(outs[i].status, WALDO_OK);
+        outcome_free(&outs[i]);
+    }
+    assert_int_equal(waldo_sandbox_isolation(c->sandbox), c->backend->isolation);
+    waldo_sandbox_ref(c->sandbox);
+    close_sandbox(c, c->sandbox);
+    assert_int_equal(
+        waldo_sandbox_exec(c->sandbox, &WALDO_EXEC(.cmd = "true"), NULL, NULL, NULL, NULL),
+        WALDO_EINVAL);
+    waldo_runtime_step(c->rt, 0);
+    assert_string_equal(n.heard, "opened closed ");
+    waldo__sandbox_unlisten(c->sandbox, &n.listener);
+}
+
+static void took_end(void *userdata, waldo_status status, const waldo_exec_result *result,
+                     const waldo_error *error)
+{
+    int *end = userdata;
+
+    (void)error;
+    *end = status == WALDO_OK ? (int)result->end : (int)status;
+}
+
+static void close_ends_commands(void **state)
+{
+    contract *c = *state;
+    int end = 0;
+    outcome out;
+
+    waldo_sandbox_exec(c->sandbox, &WALDO_EXEC(.cmd = "sleep 100"), took_end, &end, NULL, NULL);
+    outcome_init(&out);
+    waldo_sandbox_open(c->sandbox, took_done, &out);
+    drive(c, &out);
+    outcome_free(&out);
+    waldo_sandbox_ref(c->sandbox);
+    close_sandbox(c, c->sandbox);
+    assert_int_equal(end, WALDO_EXEC_CANCELLED);
+    assert_int_equal(
+        waldo_sandbox_exec(c->sandbox, &WALDO_EXEC(.cmd = "true"), took_end, &end, NULL, NULL),
+        WALDO_ECLOSED);
+}
+
+static void abandon_delivers_at_once(void **state)
+{
+    contract *c = *state;
+    int end = 0;
+    outcome out;
+
+    outcome_init(&out);
+    waldo_sandbox_exec(c->sandbox, &WALDO_EXEC(.cmd = "sleep 100"), took_end, &end, NULL, NULL);
+    waldo_sandbox_read(c->sandbox, "x", 0, 1, took_bytes, &out);
+    assert_int_equal(waldo_runtime_step(c->rt, 1000), WALDO_OK);
+    waldo__sandbox_abandon(c->sandbox);
+    assert_int_equal(end, WALDO_EXEC_CANCELLED);
+    assert_int_equal(out.count, 1);
+    outcome_free(&out);
+}
+
+static void abandon_while_open(void **state)
+{
+    contract *c = *state;
+    int end = 0;
+
+    waldo_exec_result_free(run(c, &WALDO_EXEC(.cmd = "true")));
+    waldo_sandbox_exec(c->sandbox, &WALDO_EXEC(.cmd = "sleep 100"), took_end, &end, NULL, NULL);
+    waldo_runtime_step(c->rt, 20);
+    waldo__sandbox_abandon(c->sandbox);
+    assert_int_equal(end, WALDO_EXEC_CANCELLED);
+}
+
+static void closes_when_idle(void **state)
+{
+    contract *c = *state;
+    news n = { .listener = { .fn = hear, .userdata = &n } };
+    waldo_exec_result *result = NULL;
+
+    waldo_sandbox_unref(c->sandbox);
+    c->sandbox = other_sandbox(c, "idle=50ms", NULL, WALDO_WORKSPACE_COPY);
+    waldo__sandbox_listen(c->sandbox, &n.listener);
+    result = run(c, &WALDO_EXEC(.cmd = "true"));
+    waldo_exec_result_free(result);
+    while (strstr(n.heard, "closed") == NULL) {
+        assert_int_equal(waldo_runtime_step(c->rt, 60000), WALDO_OK);
+    }
+    waldo__sandbox_unlisten(c->sandbox, &n.listener);
+}
+
+static void patch_of_a_copy(void **state)
+{
+    contract *c = *state;
+    waldo_exec_result *result;
+    outcome out;
+
+    host_write(c, "a/old.txt", "one\ntwo\n", 8, 0644);
+    host_write(c, "gone", "x\n", 2, 0644);
+    host_write(c, ".git/config", "[core]\n", 7, 0644);
+    waldo_sandbox_unref(c->sandbox);
+    c->sandbox = other_sandbox(c, "", c->folder, WALDO_WORKSPACE_COPY);
+    result = run(c, &WALDO_EXEC(.cmd = "cat a/old.txt .git/config"));
+    expect_text(&result->out, "one\ntwo\n[core]\n");
+    waldo_exec_result_free(result);
+    outcome_init(&out);
+    waldo_sandbox_changes(c->sandbox, took_patch, &out);
+    drive(c, &out);
+    assert_int_equal(out.status, WALDO_OK);
+    assert_int_equal(out.bytes.len, 0);
+    outcome_free(&out);
+    result = run(c, &WALDO_EXEC(.cmd = "echo three >> a/old.txt; rm gone; echo new > b; "
+                                       "echo x > .git/y"));
+    assert_int_equal(result->exit_code, 0);
+    waldo_exec_result_free(result);
+    outcome_init(&out);
+    waldo_sandbox_changes(c->sandbox, took_patch, &out);
+    drive(c, &out);
+    assert_int_equal(out.status, WALDO_OK);
+    assert_non_null(strstr(out.bytes.ptr, "+three\n"));
+    assert_non_null(strstr(out.bytes.ptr, "deleted file mode 100644\n"));
+    assert_non_null(strstr(out.bytes.ptr, "+++ b/b\n"));
+    assert_null(strstr(out.bytes.ptr, ".git"));
+    outcome_free(&out);
+}
+
+static void bad_workspaces(void **state)
+{
+    contract *c = *state;
+    char path[256];
+    char message[1024];
+
+    host_write(c, "file", "x", 1, 0644);
+    snprintf(path, sizeof path, "%s/missing", c->folder);
+    waldo_sandbox_unref(c->sandbox);
+    c->sandbox = other_sandbox(c, "", path, WALDO_WORKSPACE_COPY);
+    assert_int_equal(run_status(c, &WALDO_EXEC(.cmd = "true"), message, sizeof message),
+                     WALDO_ENOTFOUND);
+    assert_non_null(strstr(message, path));
+    snprintf(path, sizeof path, "%s/file", c->folder);
+    waldo_sandbox_unref(c->sandbox);
+    c->sandbox = other_sandbox(c, "", path, WALDO_WORKSPACE_COPY);
+    assert_int_equal(run_status(c, &WALDO_EXEC(.cmd = "true"), message, sizeof message),
+                     WALDO_EPATH);
+    assert_non_null(strstr(message, "not a directory"));
+    snprintf(path, sizeof path, "%s/fifo", c->folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    waldo_sandbox_unref(c->sandbox);
+    c->sandbox = other_sandbox(c, "", c->folder, WALDO_WORKSPACE_COPY);
+    assert_int_equal(run_status(c, &WALDO_EXEC(.cmd = "true"), message, sizeof message),
+                     WALDO_EPATH);
+    assert_non_null(strstr(message, "fifo"));
+}
+
+static void each_machine_its_own(void **state)
+{
+    contract *c = *state;
+    waldo_sandbox *first = c->sandbox;
+    waldo_exec_result *result = run(c, &WALDO_EXEC(.cmd = "echo one > f"));
+
+    waldo_exec_result_free(result);
+    c->sandbox = other_sandbox(c, "", NULL, WALDO_WORKSPACE_COPY);
+    result = run(c, &WALDO_EXEC(.cmd = "cat f"));
+    assert_int_equal(result->exit_code, 1);
+    waldo_exec_result_free(result);
+    close_sandbox(c, c->sandbox);
+    c->sandbox = first;
+    result = run(c, &WALDO_EXEC(.cmd = "cat f"));
+    expect_text(&result->out, "one\n");
+    waldo_exec_result_free(result);
+}
+
+const struct CMUnitTest life_cases[] = {
+    CASE(opens_once_and_closes), CASE(close_ends_commands),  CASE(abandon_delivers_at_once),
+    CASE(abandon_while_open),    CASE(closes_when_idle),     CASE(patch_of_a_copy),
+    CASE(bad_workspaces),        CASE(each_machine_its_own),
+};
+const size_t life_case_count = sizeof life_cases / sizeof *life_cases;

@@ -1,0 +1,30 @@
+/* usage: contract BACKEND GROUP */
+#include "contract.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *contract_backend;
+
+static const struct {
+    const char *name;
+    const struct CMUnitTest *cases;
+    const size_t *count;
+} groups[] = {
+    { "exec", exec_cases, &exec_case_count },
+    { "files", file_cases, &file_case_count },
+    { "life", life_cases, &life_case_count },
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc == 3 && i < sizeof groups / sizeof *groups; i++) {
+        if (strcmp(argv[2], groups[i].name) == 0) {
+            contract_backend = argv[1];
+            return !!_cmocka_run_group_tests(argv[2], groups[i].cases, *groups[i].count, NULL,
+                                             NULL);
+        }
+    }
+    fprintf(stderr, "usage: contract BACKEND exec|files|life\n");
+    return 2;
+}
