@@ -73,9 +73,9 @@ static void close_fd(int *fd)
 }
 
 /*
- * The end of the control stream makes the keeper kill everything and exit. Killing the keeper itself
- * would leave behind what bubblewrap has not yet tied to its parent: seen with 0.8.0, whose child
- * waits for an event that only its parent could send.
+ * The end of the control stream makes the keeper kill everything and exit. Killing the keeper
+ * itself would leave behind what bubblewrap has not yet tied to its parent: seen with 0.8.0, whose
+ * child waits for an event that only its parent could send.
  */
 static void end_keeper(waldo_machine *machine)
 {
