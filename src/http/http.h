@@ -48,9 +48,8 @@ typedef struct waldo__http_request {
     const char *auth_prefix;
     const char *auth_key;    /* name in the secrets */
     const char *unix_socket; /* NULL: TCP */
-    /* "ADDRESS": connect there whatever the name resolves to; NULL: as usual */
-    int public_only; /* 1: refuse loopback, private and link-local addresses when connecting
-                                  (WALDO_EACCESS), and use no proxy */
+    int public_only;         /* 1: refuse loopback, private and link-local addresses when connecting
+                                (WALDO_EACCESS), and use no proxy */
     waldo__replay replay;
     int64_t connect_timeout_ms; /* 0: 10 s */
     int64_t idle_timeout_ms;    /* longest silence of the peer; 0: none */

@@ -1,0 +1,337 @@
+/* From a request to a libcurl handle. */
+#include "http/internal.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+enum {
+    CONNECT_TIMEOUT_MS = 10000,
+    MAX_CONNECTION_AGE_S = 600, /* so that revoked certificates and moved hosts are noticed */
+    MAX_HEADERS = 64 * 1024,
+    MAX_LINE = 16 * 1024
+};
+
+static waldo_status bad(waldo_error **ret_err, const char *what, const char *value)
+{
+    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "%s: %s", value, what);
+}
+
+/* ---- the URL ---- */
+
+/* One part of a URL, to free with curl_free(); NULL when it has none. */
+static char *url_part(CURLU *url, CURLUPart part, unsigned flags)
+{
+    char *text = NULL;
+
+    return curl_url_get(url, part, &text, flags) == CURLUE_OK ? text : NULL;
+}
+
+static int is_loopback(const char *host)
+{
+    size_t len = strlen(host);
+
+    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+           (len > 10 && strcasecmp(host + len - 10, ".localhost") == 0) ||
+           (strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == len);
+}
+
+/* What is known of the URL's target. */
+struct target {
+    int plain;
+    int local; /* loopback or a Unix socket */
+};
+
+static waldo_status check_parts(waldo__transfer *transfer, const waldo__http_request *request,
+                                const char *scheme, const char *host, struct target *target,
+                                waldo_error **ret_err)
+{
+    target->plain = strcmp(scheme, "http") == 0;
+    target->local = request->unix_socket != NULL || is_loopback(host);
+    if (!target->plain && strcmp(scheme, "https") != 0) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "%s:// is not possible, use https:// (or http:// to this machine)",
+                               scheme);
+    }
+    if (target->plain && !target->local && !transfer->http->allow_plain) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "http://%s would show requests and keys to everybody on the way: "
+                               "use https://, or allow it with WALDO_RUNTIME_ALLOW_PLAIN_HTTP",
+                               host);
+    }
+    return WALDO_OK;
+}
+
+static char *peer_name(const char *host, const char *port, const char *unix_socket)
+{
+    waldo__buf name = WALDO__BUF_INIT(1024);
+    char *taken;
+
+    if (unix_socket != NULL) {
+        waldo__buf_printf(&name, "unix:%s", unix_socket);
+    } else {
+        waldo__buf_printf(&name, "%s:%s", host, port);
+    }
+    taken = waldo__buf_take(&name, NULL);
+    waldo__buf_free(&name);
+    return taken;
+}
+
+static waldo_status parse_url(waldo__transfer *transfer, const waldo__http_request *request,
+                              struct target *target, waldo_error **ret_err)
+{
+    char *scheme = NULL, *host = NULL, *port = NULL, *user = NULL, *password = NULL;
+    waldo_status status;
+    CURLUcode code;
+
+    transfer->url = curl_url();
+    if (transfer->url == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    code = curl_url_set(transfer->url, CURLUPART_URL, request->url, CURLU_NON_SUPPORT_SCHEME);
+    if (code != CURLUE_OK) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "not a valid URL: %s",
+                               curl_url_strerror(code));
+    }
+    scheme = url_part(transfer->url, CURLUPART_SCHEME, 0);
+    host = url_part(transfer->url, CURLUPART_HOST, 0);
+    port = url_part(transfer->url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    user = url_part(transfer->url, CURLUPART_USER, 0);
+    password = url_part(transfer->url, CURLUPART_PASSWORD, 0);
+    if (scheme == NULL || host == NULL) {
+        status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                                 "not a valid URL: it needs a scheme and a host");
+    } else if (user != NULL || password != NULL) {
+        status =
+            waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                            "the URL of %s holds a user name or password: give keys by name", host);
+    } else {
+        status = check_parts(transfer, request, scheme, host, target, ret_err);
+    }
+    if (status == WALDO_OK) {
+        transfer->peer = peer_name(host, port != NULL ? port : "?", request->unix_socket);
+        status = transfer->peer != NULL ? WALDO_OK : waldo__error_nomem(ret_err);
+    }
+    curl_free(scheme);
+    curl_free(host);
+    curl_free(port);
+    curl_free(user);
+    curl_free(password);
+    return status;
+}
+
+/* ---- headers ---- */
+
+static waldo_status add_header(waldo__transfer *transfer, const char *line)
+{
+    struct curl_slist *more = curl_slist_append(transfer->headers, line);
+
+    if (more == NULL) {
+        return WALDO_ENOMEM;
+    }
+    transfer->headers = more;
+    return WALDO_OK;
+}
+
+/* A line that ends in a carriage return, or holds one, would be two headers to the server. */
+static int clean(waldo_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == '\r' || text.ptr[i] == '\n' || text.ptr[i] == '\0') {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* libcurl takes "Name;" for a header without a value, and drops "Name:". */
+static waldo_status add_request_headers(waldo__transfer *transfer,
+                                        const waldo__http_request *request, int *ret_typed,
+                                        waldo_error **ret_err)
+{
+    waldo__buf text = WALDO__BUF_INIT(MAX_LINE);
+    waldo_str rest = request->headers;
+    waldo_status status = WALDO_OK;
+    waldo_str line;
+
+    while (status == WALDO_OK && rest.ptr != NULL && waldo__str_split(&rest, '\n', &line)) {
+        size_t colon = waldo__str_find(line, ':');
+        waldo_str name = { line.ptr, colon };
+
+        if (line.len == 0) {
+            continue;
+        }
+        if (colon == 0 || colon == line.len || !clean(line)) {
+            status = bad(ret_err, "a header must be \"Name: value\" on one line",
+                         colon < line.len ? "request headers" : "request");
+            break;
+        }
+        *ret_typed |= waldo__str_ieq(name, WALDO__S("content-type"));
+        waldo__buf_clear(&text);
+        if (waldo__str_trim((waldo_str){ line.ptr + colon + 1, line.len - colon - 1 }).len == 0) {
+            waldo__buf_add_str(&text, name);
+            status = waldo__buf_putc(&text, ';');
+        } else {
+            status = waldo__buf_add_str(&text, line);
+        }
+        status = status == WALDO_OK ? add_header(transfer, text.ptr) : status;
+    }
+    waldo__buf_free(&text);
+    return status;
+}
+
+/* The key goes from the slab through one buffer, which is wiped, into libcurl's own list. */
+static waldo_status add_auth(waldo__transfer *transfer, const waldo__http_request *request,
+                             waldo_error **ret_err)
+{
+    waldo__buf line = WALDO__BUF_INIT(MAX_LINE);
+    struct curl_slist *last;
+    waldo_status status;
+
+    if (request->auth_header == NULL || request->auth_key == NULL) {
+        return WALDO_OK;
+    }
+    waldo__buf_printf(&line, "%s: %s", request->auth_header,
+                      request->auth_prefix != NULL ? request->auth_prefix : "");
+    status = waldo__secrets_append(transfer->http->secrets, request->auth_key, &line);
+    if (status == WALDO_OK && !clean(waldo__buf_str(&line))) {
+        status = waldo_error_set(ret_err, WALDO_EAUTH, WALDO_CLASS_USAGE,
+                                 "the key %s holds a line break", request->auth_key);
+    } else if (status == WALDO_ENOTFOUND) {
+        status = waldo_error_set(ret_err, WALDO_EAUTH, WALDO_CLASS_USAGE, "the key %s is missing",
+                                 request->auth_key);
+    } else if (status == WALDO_OK) {
+        status = add_header(transfer, line.ptr);
+    }
+    if (status == WALDO_OK) {
+        for (last = transfer->headers; last->next != NULL;) {
+            last = last->next;
+        }
+        transfer->auth_line = last->data;
+    }
+    waldo__buf_wipe(&line);
+    return status;
+}
+
+static waldo_status add_headers(waldo__transfer *transfer, const waldo__http_request *request,
+                                waldo_error **ret_err)
+{
+    int typed = 0;
+    waldo_status status = add_request_headers(transfer, request, &typed, ret_err);
+
+    if (status == WALDO_OK) {
+        status = add_header(transfer, "Expect:"); /* else POSTs wait for a 100 that never comes */
+    }
+    if (status == WALDO_OK && !typed) {
+        status = add_header(transfer, "Content-Type:"); /* else libcurl says it is a form */
+    }
+    return status == WALDO_OK ? add_auth(transfer, request, ret_err) : status;
+}
+
+/* ---- options ---- */
+
+static void set_method(CURL *easy, const waldo__http_request *request)
+{
+    const char *method = request->method;
+
+    if (strcmp(method, "HEAD") == 0) {
+        curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+        return;
+    }
+    if (request->body.len > 0 || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+        strcmp(method, "PATCH") == 0) {
+        curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.len > 0 ? request->body.ptr : "");
+    }
+    if (strcmp(method, "GET") != 0 && strcmp(method, "POST") != 0) {
+        curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
+    } else if (strcmp(method, "GET") == 0 && request->body.len > 0) {
+        curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "GET");
+    }
+}
+
+static void set_proxy(const waldo__transfer *transfer, const waldo__http_request *request,
+                      const struct target *target)
+{
+    const char *proxy = transfer->http->proxy;
+
+    if (target->local || request->public_only || (proxy != NULL && strcmp(proxy, "none") == 0)) {
+        curl_easy_setopt(transfer->easy, CURLOPT_PROXY, "");
+    } else if (proxy != NULL && strcmp(proxy, "env") != 0) {
+        curl_easy_setopt(transfer->easy, CURLOPT_PROXY, proxy);
+    }
+    curl_easy_setopt(transfer->easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+}
+
+static void set_options(waldo__transfer *transfer, const waldo__http_request *request)
+{
+    CURL *easy = transfer->easy;
+    waldo__http *http = transfer->http;
+    int64_t connect_ms = request->connect_timeout_ms;
+
+    curl_easy_setopt(easy, CURLOPT_CURLU, transfer->url);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error_text);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, (long)MAX_CONNECTION_AGE_S);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                     (long)(connect_ms > 0 ? connect_ms : CONNECT_TIMEOUT_MS));
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, waldo__socket_open);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, waldo__socket_close);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, http);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     (long)(request->http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    if (request->http2) {
+        curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    }
+    if (request->public_only) { /* not over a connection that was made without the check */
+        curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+        curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+    }
+    if (request->unix_socket != NULL) {
+        curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
+    }
+    if (request->compressed) {
+        curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "");
+    }
+    if (http->ca_file != NULL) {
+        curl_easy_setopt(easy, CURLOPT_CAINFO, http->ca_file);
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    }
+}
+
+waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http_request *request,
+                                    waldo_error **ret_err)
+{
+    struct target target = { 0 };
+    waldo_status status = parse_url(transfer, request, &target, ret_err);
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    status = add_headers(transfer, request, ret_err);
+    if (status != WALDO_OK) {
+        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE, "request to %s: %s",
+                               transfer->peer, waldo_status_text(status));
+    }
+    transfer->easy = waldo__easy_get(transfer->http);
+    if (transfer->easy == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    set_options(transfer, request);
+    set_method(transfer->easy, request);
+    set_proxy(transfer, request, &target);
+    waldo__buf_init(&transfer->head, MAX_HEADERS);
+    waldo__transfer_callbacks(transfer);
+    return WALDO_OK;
+}
