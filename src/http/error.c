@@ -1,4 +1,4 @@
-/* What a failed transfer means, in our terms. Messages name host and port, never headers or bodies. */
+/* What a failed transfer means to us. Messages name host and port, never headers or bodies. */
 #include "http/internal.h"
 
 #include "base/error.h"

@@ -11,7 +11,7 @@ enum { SPARE_EASY_HANDLES = 64 };
 static pthread_mutex_t global_lock = PTHREAD_MUTEX_INITIALIZER;
 static int global_ready;
 
-/* curl_global_init() may race with the host's own use of libcurl unless that says it is thread-safe. */
+/* curl_global_init() may race with the host's own use of libcurl unless that is thread-safe. */
 static waldo_status start_curl(int host_did_it, waldo_error **ret_err)
 {
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
@@ -123,7 +123,7 @@ CURL *waldo__easy_get(waldo__http *http)
     return curl_easy_init();
 }
 
-/* Connections stay with the multi; the handle forgets everything, the key in its headers included. */
+/* Connections stay with the multi; the handle forgets all, the key in its headers included. */
 static void easy_put(waldo__http *http, CURL *easy)
 {
     CURL **place = http->spare.count < SPARE_EASY_HANDLES ? WALDO__VEC_PUSH(&http->spare) : NULL;
