@@ -370,10 +370,13 @@ static waldo_status parse(waldo_reader *reader, waldo_str text, waldo__json **re
     if (status == WALDO_OK) {
         status = waldo__json_parse(mended, &limits, ret_doc, &error);
     }
-    if (status == WALDO_EUTF8 && waldo__utf8_clean(mended, &clean) == WALDO_OK) {
+    if (status == WALDO_EUTF8) {
         waldo_error_free(error);
         error = NULL;
-        status = waldo__json_parse(waldo__buf_str(&clean), &limits, ret_doc, &error);
+        status = waldo__utf8_clean(mended, &clean);
+        if (status == WALDO_OK) {
+            status = waldo__json_parse(waldo__buf_str(&clean), &limits, ret_doc, &error);
+        }
     }
     waldo__buf_free(&clean);
     if (status != WALDO_OK) {

@@ -350,40 +350,42 @@ static void answer_lost_calls(waldo_encoder *encoder, tail_state *tail)
     release_held(encoder, tail);
 }
 
-/* Arguments as the model wrote them, "{}" where the server would refuse the history for them. */
-static waldo_str wire_args(const waldo_encoder *encoder, waldo_str args)
+/* Whether text is a JSON object, or 0 with *ret_status when memory was out. */
+static int is_object(waldo_str text, waldo_status *ret_status)
 {
     waldo__json *doc = NULL;
-    int is_object = 0;
+    waldo_status status = waldo__json_parse(text, NULL, &doc, NULL);
+    int object = 0;
 
+    if (status == WALDO_OK) {
+        object = waldo__json_type_of(waldo__json_root(doc)) == WALDO__JSON_OBJECT;
+        waldo__json_free(doc);
+    } else if (status == WALDO_ENOMEM) {
+        *ret_status = status;
+    }
+    return object;
+}
+
+/* Arguments as the model wrote them, "{}" where the server would refuse the history for them. */
+static waldo_str wire_args(const waldo_encoder *encoder, waldo_str args, waldo_status *ret_status)
+{
     if (args.len == 0) {
         return WALDO__S("{}");
     }
-    if (!encoder->quirks.valid_args) {
-        return args;
-    }
-    if (waldo__json_parse(args, NULL, &doc, NULL) == WALDO_OK) {
-        is_object = waldo__json_type_of(waldo__json_root(doc)) == WALDO__JSON_OBJECT;
-        waldo__json_free(doc);
-    }
-    return is_object ? args : WALDO__S("{}");
+    return !encoder->quirks.valid_args || is_object(args, ret_status) ? args : WALDO__S("{}");
 }
 
 /* Members that the same server sent with the call: the inside of a JSON object. */
-static waldo_str wire_extra(const waldo_encoder *encoder, const waldo_item *item)
+static waldo_str wire_extra(const waldo_encoder *encoder, const waldo_item *item,
+                            waldo_status *ret_status)
 {
     waldo_str raw = waldo__str_trim(item->raw);
-    waldo__json *doc = NULL;
-    int is_object = 0;
 
-    if (raw.len <= 2 || !waldo__str_eq(item->vendor, waldo__buf_str(&encoder->vendor))) {
+    if (!waldo__str_eq(item->vendor, waldo__buf_str(&encoder->vendor)) ||
+        !is_object(raw, ret_status)) {
         return WALDO__S("");
     }
-    if (waldo__json_parse(raw, NULL, &doc, NULL) == WALDO_OK) {
-        is_object = waldo__json_count(waldo__json_root(doc)) > 0 && raw.ptr[0] == '{';
-        waldo__json_free(doc);
-    }
-    return is_object ? waldo__strn(raw.ptr + 1, raw.len - 2) : WALDO__S("");
+    return waldo__str_trim(waldo__strn(raw.ptr + 1, raw.len - 2));
 }
 
 /* The open message becomes, or is, one with calls. */
@@ -414,9 +416,13 @@ static waldo_status add_call(waldo_encoder *encoder, tail_state *tail, const wal
 {
     char wire[WIRE_ID_MAX], name_text[WALDO__CHAT_NAME_MAX + 1];
     waldo_str name = make_wire_name(item->name, name_text);
-    waldo_str extra = wire_extra(encoder, item);
-    waldo_status status;
+    waldo_status status = WALDO_OK;
+    waldo_str extra = wire_extra(encoder, item, &status);
+    waldo_str args = wire_args(encoder, item->args, &status);
 
+    if (status != WALDO_OK) {
+        return status;
+    }
     if (tail->unanswered > 0 && tail->has_results) {
         answer_lost_calls(encoder, tail);
     }
@@ -429,7 +435,7 @@ static waldo_status add_call(waldo_encoder *encoder, tail_state *tail, const wal
     put(encoder, "\",\"type\":\"function\",\"function\":{\"name\":\"");
     put_escaped(encoder, name);
     put(encoder, "\",\"arguments\":\"");
-    put_escaped(encoder, wire_args(encoder, item->args));
+    put_escaped(encoder, args);
     put(encoder, "\"}");
     if (extra.len > 0) {
         put(encoder, ",");

@@ -283,7 +283,7 @@ static void smallest_body(void **state)
     waldo__chat_ops.free_encoder(encoder);
 }
 
-/* Headers of the model's options are the same for every adapter and added where requests are sent. */
+/* Headers of the options are the same for every adapter and added where requests are sent. */
 static void headers(void **state)
 {
     static const char *const lines[] = { "X-Title: test", NULL };

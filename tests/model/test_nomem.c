@@ -1,0 +1,287 @@
+/*
+ * Out of memory at every allocation in turn, once and from then on: models, encoder and reader say
+ * so, or do exactly what they do otherwise, and give everything back.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "model/model.h"
+#include <waldo/agent.h>
+
+enum { MOST_ALLOCATIONS = 5000, OUT_MAX = 8192 };
+
+static struct {
+    size_t asked; /* since the walk's last step */
+    size_t fail_at;
+    int and_later;
+    size_t failed;
+    size_t living;
+} memory;
+
+static int must_fail(void)
+{
+    size_t number = ++memory.asked;
+    int fails = number == memory.fail_at || (memory.and_later && number > memory.fail_at);
+
+    memory.failed += (size_t)fails;
+    return fails;
+}
+
+static void *take(size_t size)
+{
+    void *ptr = must_fail() ? NULL : malloc(size);
+
+    memory.living += ptr != NULL;
+    return ptr;
+}
+
+static void give(void *ptr)
+{
+    memory.living -= ptr != NULL;
+    free(ptr);
+}
+
+static void *hook_malloc(void *userdata, size_t size)
+{
+    (void)userdata;
+    return take(size);
+}
+
+static void *hook_realloc(void *userdata, void *ptr, size_t size)
+{
+    (void)userdata;
+    return must_fail() ? NULL : realloc(ptr, size);
+}
+
+static void hook_free(void *userdata, void *ptr)
+{
+    (void)userdata;
+    give(ptr);
+}
+
+/* The work writes what came out to text, without the library's memory. */
+struct outcome {
+    char text[OUT_MAX];
+    size_t len;
+};
+
+static void note(struct outcome *out, waldo_str text)
+{
+    assert_true(text.len < sizeof out->text - out->len);
+    memcpy(out->text + out->len, text.ptr, text.len);
+    out->len += text.len;
+    out->text[out->len] = '\0';
+}
+
+typedef waldo_status (*work_fn)(struct outcome *out);
+
+static void walk(work_fn work)
+{
+    static struct outcome expected, out;
+    size_t steps = 0;
+
+    memory.fail_at = 0;
+    memory.and_later = 0;
+    expected.len = 0;
+    assert_int_equal(work(&expected), WALDO_OK);
+    assert_true(expected.len > 0);
+    for (int later = 0; later <= 1; later++) {
+        memory.fail_at = 0;
+        do {
+            waldo_status status;
+
+            memory.asked = memory.failed = 0;
+            memory.fail_at++;
+            memory.and_later = later;
+            out.len = 0;
+            status = work(&out);
+            assert_int_equal(memory.living, 0);
+            if (status == WALDO_OK) {
+                assert_string_equal(out.text, expected.text);
+            } else {
+                assert_int_equal(status, WALDO_ENOMEM);
+                assert_true(memory.failed > 0);
+                steps++;
+            }
+            assert_true(memory.fail_at < MOST_ALLOCATIONS);
+        } while (memory.failed > 0);
+    }
+    assert_true(steps > 5);
+    memory.fail_at = 0;
+}
+
+static const char model_string[] = "chat:https://api.deepseek.com#deepseek-v4";
+
+static waldo_status make_model(struct outcome *out)
+{
+    static const char *const headers[] = { "A: b", "C: d", NULL };
+    static const double temperature = 0.5;
+    waldo_model *model = waldo_model_new(
+        &WALDO_MODEL(.model = model_string, .headers = headers, .reasoning = "low",
+                     .quirks = "merge=on", .key_name = "K", .temperature = &temperature));
+    waldo_status status = WALDO_ENOMEM;
+
+    if (model != NULL) {
+        status = waldo_error_status(waldo_model_error(model));
+    }
+    if (status == WALDO_OK) {
+        note(out, waldo__model_url(model));
+        note(out, waldo__model_name(model));
+        note(out, waldo__str(waldo__model_key_name(model)));
+        note(out, waldo__str(waldo__model_options(model)->headers[1]));
+    }
+    waldo_model_unref(model);
+    return status;
+}
+
+static const waldo_tool_decl declared = { WALDO__S("f"), WALDO__S("about"),
+                                          WALDO__S("{\"type\":\"object\"}") };
+
+static const waldo_item items[] = {
+    { .kind = WALDO_ITEM_USER, .text = WALDO__S("hello") },
+    { .kind = WALDO_ITEM_REASONING,
+      .text = WALDO__S("hm"),
+      .vendor = WALDO__S("chat:deepseek/deepseek") },
+    { .kind = WALDO_ITEM_ASSISTANT, .text = WALDO__S("text") },
+    { .kind = WALDO_ITEM_TOOL_CALL,
+      .id = WALDO__S("c1"),
+      .name = WALDO__S("f"),
+      .args = WALDO__S("{\"a\":[1,2]}"),
+      .vendor = WALDO__S("chat:deepseek/deepseek"),
+      .raw = WALDO__S("{\"extra_content\":{\"a\":1}}") },
+    { .kind = WALDO_ITEM_TOOL_CALL,
+      .id = WALDO__S("c2"),
+      .name = WALDO__S("f"),
+      .args = WALDO__S("{\"a\":") },
+    { .kind = WALDO_ITEM_NOTICE, .text = WALDO__S("meanwhile") },
+    { .kind = WALDO_ITEM_TOOL_RESULT, .id = WALDO__S("c1"), .text = WALDO__S("r1") },
+    { .kind = WALDO_ITEM_TOOL_RESULT, .id = WALDO__S("c2"), .text = WALDO__S("r2") },
+};
+
+static waldo_status encode(struct outcome *out)
+{
+    waldo_model_options options = { .size = sizeof options };
+    waldo_model_epoch epoch = { .size = sizeof epoch,
+                                .options = &options,
+                                .model = WALDO__S("deepseek-v4"),
+                                .url = WALDO__S("https://api.deepseek.com"),
+                                .instructions = WALDO__S("be nice"),
+                                .tools = &declared,
+                                .tool_count = 1 };
+    waldo_model_turn turn = { .size = sizeof turn, .tool_choice = WALDO_TOOL_CHOICE_REQUIRED };
+    waldo_model_request request = { 0 };
+    waldo_encoder *encoder = NULL;
+    waldo_status status = waldo__chat_ops.new_encoder(&epoch, &encoder, NULL);
+
+    for (size_t i = 0; i < WALDO__COUNT(items) && status == WALDO_OK; i++) {
+        status = waldo__chat_ops.append(encoder, &items[i], 1, NULL);
+    }
+    if (status == WALDO_OK) {
+        status = waldo__chat_ops.request(encoder, &turn, &request, NULL);
+    }
+    if (status == WALDO_OK) {
+        note(out, request.body);
+    }
+    waldo__chat_ops.free_encoder(encoder);
+    return status;
+}
+
+#define DELTA(json) "data: {\"choices\":[{\"delta\":{" json "}}]}\n\n"
+
+static const char answer[] = DELTA("\"reasoning\":\"hm\"") DELTA("\"content\":\"a\\ud83d\"") DELTA(
+    "\"content\":\"\\ude00b\"") DELTA("\"content\":\"c\xFF\"") DELTA("\"content\":\"d\\n\"")
+    DELTA("\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\"},"
+          "\"extra_content\":{\"x\":1}}]")
+        DELTA("\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"{\\\"k\\\":\"}}]")
+            DELTA("\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"1}\"}}]")
+                DELTA("\"tool_calls\":[{\"index\":1,\"function\":{\"arguments\":\"{\"}}]") DELTA(
+                    "\"tool_calls\":[{\"index\":1,\"id\":\"b\",\"function\":{\"name\":"
+                    "\"g\",\"arguments\":{\"y\":2}}}]") "data: "
+                                                        "{\"id\":\"i\",\"choices\":[{\"delta\":{},"
+                                                        "\"finish_reason\":"
+                                                        "\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
+
+static waldo_status on_delta(void *userdata, waldo_delta_kind kind, waldo_str text)
+{
+    (void)userdata;
+    (void)kind;
+    (void)text;
+    return WALDO_OK;
+}
+
+static waldo_status read_answer_once(struct outcome *out)
+{
+    waldo_model_options options = { .size = sizeof options, .model = model_string };
+    waldo_response response = { 0 };
+    waldo_reader *reader = NULL;
+    waldo_error *error = NULL;
+    waldo_status status = waldo__chat_ops.new_reader(&options, waldo__str("a/b"), &reader);
+
+    for (size_t at = 0; at < sizeof answer - 1 && status == WALDO_OK; at += 50) {
+        size_t len = sizeof answer - 1 - at < 50 ? sizeof answer - 1 - at : 50;
+
+        status = waldo__chat_ops.feed(reader, waldo__strn(answer + at, len), on_delta, NULL, NULL);
+    }
+    if (status == WALDO_OK) {
+        status = waldo__chat_ops.finish(reader, &response, &error);
+    }
+    for (size_t i = 0; i < response.item_count; i++) {
+        const waldo_item *item = &response.items[i];
+
+        note(out, item->text);
+        note(out, item->id);
+        note(out, item->name);
+        note(out, item->args);
+        note(out, item->raw);
+        note(out, item->vendor);
+    }
+    waldo_error_free(error);
+    waldo__chat_ops.free_reader(reader);
+    return status;
+}
+
+static void models(void **state)
+{
+    (void)state;
+    walk(make_model);
+}
+
+static void encoders(void **state)
+{
+    (void)state;
+    walk(encode);
+}
+
+static void readers(void **state)
+{
+    (void)state;
+    walk(read_answer_once);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models),
+        cmocka_unit_test(encoders),
+        cmocka_unit_test(readers),
+    };
+    static cJSON_Hooks cjson_hooks = { .malloc_fn = take, .free_fn = give };
+    static const waldo_allocator hook = { .malloc_fn = hook_malloc,
+                                          .realloc_fn = hook_realloc,
+                                          .free_fn = hook_free };
+
+    cJSON_InitHooks(&cjson_hooks);
+    if (waldo_set_allocator(&hook) != WALDO_OK) {
+        return 1;
+    }
+    return !!cmocka_run_group_tests(tests, NULL, NULL);
+}
