@@ -1,10 +1,9 @@
-/* Transfers against a server of our own: course, headers, limits, ends, pauses, many at once. */
+/* Transfers against a server of our own: course, headers, limits, ends, pauses. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,7 +11,7 @@
 #include "http_client.h"
 #include "httpd.h"
 
-enum { BIG = 3 * 1024 * 1024, MANY = 1000 };
+enum { BIG = 3 * 1024 * 1024 };
 
 static httpd server;
 static struct client client;
@@ -466,39 +465,6 @@ static void paused_transfer_stops_and_goes_on(void **state)
     course_free(&course);
 }
 
-/* ---- many ---- */
-
-static void a_thousand_at_once(void **state)
-{
-    struct course *courses = calloc(MANY, sizeof *courses);
-    waldo__http_request request = { .url = url_of(server.url, "/echo"),
-                                    .method = "POST",
-                                    .body = WALDO__S("many") };
-    struct pollfd item = { .events = POLLIN };
-    int done = 0;
-    int good = 0;
-
-    (void)state;
-    for (int i = 0; i < MANY; i++) {
-        assert_int_equal(course_start(&client, &courses[i], &request, NULL), WALDO_OK);
-    }
-    item.fd = waldo__loop_fd(client.loop);
-    while (done < MANY && poll(&item, 1, 20000) == 1) {
-        waldo__loop_round(client.loop, 0, 0);
-        done = 0;
-        for (int i = 0; i < MANY; i++) {
-            done += courses[i].dones;
-        }
-    }
-    for (int i = 0; i < MANY; i++) {
-        good += courses[i].result == WALDO_OK &&
-                waldo__str_is(waldo__buf_str(&courses[i].body), "many");
-        course_free(&courses[i]);
-    }
-    assert_int_equal(good, MANY);
-    free(courses);
-}
-
 static void connections_to_one_host_are_limited(void **state)
 {
     waldo__http_options options = { .max_host_connections = 3 };
@@ -633,7 +599,6 @@ int main(void)
         CASE(dropped_transfers_say_nothing),
         CASE(free_with_open_transfers),
         CASE(paused_transfer_stops_and_goes_on),
-        CASE(a_thousand_at_once),
         CASE(connections_to_one_host_are_limited),
         CASE(over_a_unix_socket),
         CASE(proxies_are_used_but_never_for_loopback),

@@ -1,4 +1,4 @@
-/* What libcurl does by itself and must not: sending twice, waiting for lookups, trusting, leaking. */
+/* What libcurl does by itself and must not: send twice, wait for lookups, trust, leak. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ int getaddrinfo(const char *restrict name, const char *restrict service,
 
 /* ---- a server that reads, executes and dies ---- */
 
-/* The first request of each connection is answered; a later one is executed and then the line cut. */
+/* The first request of each connection is answered; a later one executed, then the line cut. */
 static void serve_once_each(httpd *on, int fd, int connection)
 {
     httpd_request request;
