@@ -180,7 +180,7 @@ static void fill(waldo_tool *tool, const waldo_tool_options *from)
 {
     waldo_tool_options *options = &tool->options;
 
-    if (waldo__options_copy(options, sizeof *options, from) != WALDO_OK) {
+    if (from == NULL || waldo__options_copy(options, sizeof *options, from) != WALDO_OK) {
         *options = (waldo_tool_options){ .size = sizeof *options };
         waldo_error_set(&tool->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
                         "tool options have no valid size: use WALDO_TOOL()");

@@ -1,0 +1,184 @@
+/*
+ * One run inside the library. What it does lives in four files:
+ *   run.c      the object and its public face
+ *   journal.c  append -> durable -> act
+ *   turn.c     asking the model, reading, trying again
+ *   calls.c    running what the model asked for: approvals, order, limits
+ */
+#ifndef WALDO_AGENT_RUN_H
+#define WALDO_AGENT_RUN_H
+
+#include "agent/agent.h"
+#include "agent/events.h"
+#include "agent/runtime.h"
+#include "transcript/transcript.h"
+#include <waldo/run.h>
+
+/* Where a call of the model stands. */
+typedef enum waldo__slot_state {
+    WALDO__SLOT_ASKING,   /* the request for approval is not durable yet */
+    WALDO__SLOT_WAITING,  /* for the host's decision */
+    WALDO__SLOT_READY,    /* may be dispatched when there is room */
+    WALDO__SLOT_DISPATCH, /* its dispatch record is not durable yet */
+    WALDO__SLOT_RUNNING,
+    WALDO__SLOT_ENDED, /* its result is not durable yet */
+    WALDO__SLOT_DONE
+} waldo__slot_state;
+
+/* One call of the current response, in call order. */
+typedef struct waldo__slot {
+    waldo_run *run;
+    size_t item; /* index of the call in the transcript */
+    waldo__slot_state state;
+    waldo_tool *tool;      /* borrowed from the agent; NULL: unknown */
+    waldo_tool_call *call; /* NULL until it can run */
+    char key[65];          /* SHA-256 of run, position, tool and arguments, in hex */
+    waldo__buf edited;     /* arguments the host put in their place; empty: none */
+    waldo__buf result;
+    int is_error;
+    waldo__scrubber live[2]; /* of its two output streams */
+} waldo__slot;
+
+struct waldo_run {
+    waldo__ring all;
+    waldo__ring rested;
+    waldo_runtime *rt;
+    waldo_agent *agent;
+    char *id;
+    char *label;
+    void *userdata;
+    waldo_limits limits;
+    waldo_keys keys; /* get NULL: the runtime's */
+    waldo__cancel_watch *cancel_watch;
+
+    waldo_run_state state;
+    waldo_stop stop;
+    waldo_status status;
+    waldo_error *error;
+    int broken;             /* its making failed: it takes no text */
+    int in_callback;        /* a callback of the host runs that may free the run */
+    int doomed;             /* it has */
+    waldo_stop interrupted; /* on its way to rest because of this; WALDO_STOP_NONE: it is not */
+    waldo_error *interrupt_error;
+    unsigned generation; /* raised by every cancel: continuations of older ones do not act */
+
+    waldo_sandbox *sandbox;
+    int sandbox_shared;
+    waldo__sandbox_listener listener;
+    const char *notes; /* about the sandbox, for the model; borrowed from its spec */
+    waldo_sandbox_spec *spec;
+
+    waldo__transcript transcript;
+    size_t announced; /* items reported as final */
+    struct {
+        WALDO__VEC(char *);
+    } queued; /* texts from the user for the next request */
+    waldo__buf answer;
+
+    waldo__events events;
+    waldo_run_ready_fn on_ready;
+    void *ready_userdata;
+    waldo__task ready_task;
+
+    waldo__ring journal; /* commits on their way */
+    uint64_t seq;        /* records appended so far */
+    struct {
+        WALDO__VEC(waldo_str);
+    } records; /* to be appended with the next commit */
+
+    waldo_encoder *encoder;
+    size_t encoded; /* items the encoder has */
+    waldo__transfer *transfer;
+    waldo_reader *reader;
+    waldo__scrubber text_scrubber;
+    waldo__scrubber reasoning_scrubber;
+    waldo__buf key_name; /* slab name of the key in use */
+    waldo__buf head;     /* headers of the answer */
+    waldo__buf refusal;  /* body of an answer that is not 2xx */
+    waldo_error *read_error;
+    int http_status;
+    int paused;
+    int key_renewed;
+    uint32_t attempt;
+    waldo__timer retry_timer;
+    waldo__timer time_limit;
+
+    uint32_t turns;      /* requests for the current prompt */
+    uint32_t calls_made; /* tool calls for the current prompt */
+    waldo_usage usage;
+
+    struct {
+        WALDO__VEC(waldo__slot *);
+    } slots;
+    size_t running;
+    struct {
+        WALDO__VEC(waldo_tool *);
+    } approved; /* tools the host has agreed to for this run */
+};
+
+waldo_run *waldo__run_of_all(waldo__ring *node);
+waldo_run *waldo__run_of_rested(waldo__ring *node);
+
+/* ---- run.c ---- */
+
+void waldo__run_set_state(waldo_run *run, waldo_run_state state);
+
+/* Come to rest. error is taken; NULL for an answer. */
+void waldo__run_rest(waldo_run *run, waldo_stop stop, waldo_error *error);
+
+/* Stop what it does, keep the history usable, then rest with this. error is taken. */
+void waldo__run_interrupt(waldo_run *run, waldo_stop stop, waldo_error *error);
+
+/* Something can be pulled. */
+void waldo__run_notify(waldo_run *run);
+
+/* Secrets out, as text that will leave. */
+waldo_status waldo__run_scrub(waldo_run *run, waldo_str text, waldo__buf *out);
+
+/* ---- journal.c ---- */
+
+/* What to do when everything recorded so far is durable; not called when the run has moved on. */
+typedef void (*waldo__run_fn)(waldo_run *run, void *context);
+
+struct waldo__json_writer;
+
+/* Begin and end one record: {"t":type, ... }. */
+void waldo__record_begin(waldo__buf *json, struct waldo__json_writer *jw, const char *type);
+void waldo__record_end(waldo_run *run, waldo__buf *json, struct waldo__json_writer *jw);
+
+/* Add items to transcript and journal. */
+waldo_status waldo__run_add_items(waldo_run *run, const waldo_item *items, size_t count);
+
+/* Append what was recorded; then, durable, announce items and go on with next. */
+void waldo__run_commit(waldo_run *run, waldo__run_fn next, void *context);
+
+/* Forget continuations of a run that is being freed, and of a runtime. */
+void waldo__run_journal_drop(waldo_run *run);
+void waldo__journal_forget(waldo_runtime *rt);
+
+/* ---- turn.c ---- */
+
+void waldo__turn_init(waldo_run *run);
+
+/* The next request: queued texts in, limits checked, everything durable, then sent. */
+void waldo__run_ask(waldo_run *run);
+
+/* End the request at work, if any. */
+void waldo__run_drop_request(waldo_run *run);
+
+/* Go on reading when the queue has room again. */
+void waldo__run_resume_reading(waldo_run *run);
+
+void waldo__run_free_epoch(waldo_run *run);
+
+/* ---- calls.c ---- */
+
+/* Run the calls among items [from, count of the transcript). */
+void waldo__run_call_tools(waldo_run *run, size_t from, int cut);
+
+/* End every call that is not done, with this text as its result. */
+void waldo__run_settle_calls(waldo_run *run, const char *text);
+
+void waldo__run_free_calls(waldo_run *run);
+
+#endif

@@ -1,0 +1,704 @@
+/*
+ * Asking the model: one request a turn, its stream read while it comes, tried again where that helps.
+ * Deltas are provisional; the items of a response count once it has ended with its terminal event.
+ */
+#include "agent/run.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/header.h"
+#include "base/rand.h"
+#include "http/retry.h"
+#include "json/json.h"
+
+enum {
+    HEAD_MAX = 64 * 1024,
+    REFUSAL_MAX = 64 * 1024,
+    ANSWER_MAX = 64 * 1024 * 1024,
+    DEFAULT_RETRIES = 2,
+    DEFAULT_IDLE_MS = 300 * 1000,
+    HTTP_UNAUTHORIZED = 401
+};
+
+static void send_request(waldo_run *run);
+
+/* ---- the epoch: what every request begins with ---- */
+
+static waldo_status write_instructions(const waldo_run *run, waldo__buf *out)
+{
+    const waldo_agent *agent = run->agent;
+
+    waldo__buf_puts(out, agent->instructions);
+    if (run->sandbox != NULL) {
+        const char *blocks[] = { agent->prompt, run->notes };
+
+        for (size_t i = 0; i < WALDO__COUNT(blocks); i++) {
+            if (blocks[i] != NULL && blocks[i][0] != '\0') {
+                waldo__buf_printf(out, "%s%s", out->len > 0 ? "\n\n" : "", blocks[i]);
+            }
+        }
+    }
+    return out->status;
+}
+
+static void declare_tools(const waldo__tools *tools, waldo_tool_decl *decls, size_t *count)
+{
+    for (size_t i = 0; i < tools->count; i++) {
+        const waldo_tool_options *options = waldo__tool_options(tools->at[i]);
+
+        decls[(*count)++] = (waldo_tool_decl){ .name = waldo__str(options->name),
+                                               .about = waldo__str(options->about),
+                                               .schema = waldo__tool_schema(tools->at[i]) };
+    }
+}
+
+static waldo_status begin_epoch(waldo_run *run, waldo_error **ret_err)
+{
+    const waldo_agent *agent = run->agent;
+    waldo__buf instructions = WALDO__BUF_INIT(ANSWER_MAX);
+    size_t count = 0, most = agent->host_tools.count + agent->sandbox_tools.count;
+    waldo_tool_decl *decls = waldo__calloc(most + 1, sizeof *decls);
+    waldo_status status = decls != NULL ? write_instructions(run, &instructions) : WALDO_ENOMEM;
+
+    if (status != WALDO_OK) {
+        waldo__error_nomem(ret_err);
+    } else {
+        if (run->sandbox != NULL) {
+            declare_tools(&agent->sandbox_tools, decls, &count);
+        }
+        declare_tools(&agent->host_tools, decls, &count);
+        status = waldo__model_ops(agent->model)
+                     ->new_encoder(
+                         &(waldo_model_epoch){
+                             .size = sizeof(waldo_model_epoch),
+                             .parallel_calls = run->limits.max_parallel > 1,
+                             .options = waldo__model_options(agent->model),
+                             .model = waldo__model_name(agent->model),
+                             .url = waldo__model_url(agent->model),
+                             .instructions = waldo__buf_str(&instructions),
+                             .tools = decls,
+                             .tool_count = count,
+                             .temperature = agent->has_temperature ? &agent->temperature : NULL },
+                         &run->encoder, ret_err);
+    }
+    waldo__buf_free(&instructions);
+    waldo__free(decls);
+    return status;
+}
+
+void waldo__run_free_epoch(waldo_run *run)
+{
+    if (run->encoder != NULL) {
+        waldo__model_ops(run->agent->model)->free_encoder(run->encoder);
+        run->encoder = NULL;
+    }
+    run->encoded = 0;
+}
+
+/* An epoch is journalled and told before the first request that is built in it. */
+static void record_epoch(waldo_run *run, const char *why)
+{
+    waldo__json_writer jw;
+    waldo__buf json;
+
+    waldo__record_begin(&json, &jw, "epoch");
+    waldo__jw_str(&jw, "model", waldo__str(waldo__model_string(run->agent->model)));
+    waldo__jw_str(&jw, "why", waldo__str(why));
+    waldo__record_end(run, &json, &jw);
+    waldo__events_text(&run->events, WALDO_EVENT_EPOCH, waldo__str(why));
+}
+
+/* Parts of one response belong into one append; everything else stands alone or with its kind. */
+static int is_response_part(waldo_item_kind kind)
+{
+    return kind == WALDO_ITEM_ASSISTANT || kind == WALDO_ITEM_REASONING ||
+           kind == WALDO_ITEM_TOOL_CALL;
+}
+
+static size_t group_end(const waldo_run *run, size_t from)
+{
+    waldo_item_kind first = waldo__transcript_item(&run->transcript, from)->kind;
+    size_t end = from + 1;
+
+    while (end < run->transcript.count) {
+        waldo_item_kind kind = waldo__transcript_item(&run->transcript, end)->kind;
+
+        if (is_response_part(first) ? !is_response_part(kind) : kind != first) {
+            break;
+        }
+        end++;
+    }
+    return end;
+}
+
+static waldo_status encode_items(waldo_run *run, waldo_error **ret_err)
+{
+    const waldo_model_ops *ops = waldo__model_ops(run->agent->model);
+
+    while (run->encoded < run->transcript.count) {
+        size_t end = group_end(run, run->encoded), count = end - run->encoded;
+        waldo_item *items = waldo__calloc(count, sizeof *items);
+        waldo_status status;
+
+        if (items == NULL) {
+            return waldo__error_nomem(ret_err);
+        }
+        for (size_t i = 0; i < count; i++) {
+            items[i] = *waldo__transcript_item(&run->transcript, run->encoded + i);
+        }
+        status = ops->append(run->encoder, items, count, ret_err);
+        waldo__free(items);
+        if (status != WALDO_OK) {
+            return status;
+        }
+        run->encoded = end;
+    }
+    return WALDO_OK;
+}
+
+/* ---- the key ---- */
+
+/*
+ * Put the key into the slab and its name there into run->key_name; no name: none is needed or there
+ * is none, and the server will say so if it minds. A run's own source gets a slab name by value, so
+ * that two runs may use two keys of one name.
+ */
+static waldo_status fetch_key(waldo_run *run, int renew, waldo_error **ret_err)
+{
+    const char *name = waldo__model_key_name(run->agent->model);
+    const waldo_keys *source = run->keys.get != NULL ? &run->keys : &run->rt->keys;
+    char hash[65];
+    waldo_str value;
+    int64_t expires_at = 0;
+    waldo_status status;
+
+    waldo__buf_clear(&run->key_name);
+    if (name == NULL || source->get == NULL) {
+        return WALDO_OK;
+    }
+    if (source == &run->rt->keys) {
+        status = waldo__secrets_fetch(run->rt->secrets, source, name, renew, NULL);
+        return status == WALDO_OK ? waldo__buf_puts(&run->key_name, name) : WALDO_OK;
+    }
+    status = source->get(source->userdata, name, &value, &expires_at);
+    if (status != WALDO_OK) {
+        return WALDO_OK;
+    }
+    waldo__sha256_hex(value, hash);
+    waldo__buf_printf(&run->key_name, "%s#%.8s", name, hash);
+    status = waldo__secrets_put(run->rt->secrets, run->key_name.ptr, value, expires_at);
+    return status == WALDO_OK
+               ? status
+               : waldo_error_set(ret_err, status, WALDO_CLASS_USAGE, "key %s could not be kept: %s",
+                                 name, waldo_status_text(status));
+}
+
+/* ---- the stream ---- */
+
+static void scrub_delta(waldo_run *run, waldo__scrubber *scrubber, waldo_event_kind kind,
+                        waldo_str text)
+{
+    waldo__buf clean = WALDO__BUF_INIT(ANSWER_MAX);
+
+    if (waldo__scrubber_feed(scrubber, text, &clean) == WALDO_OK) {
+        waldo__events_delta(&run->events, kind, waldo__buf_str(&clean));
+    }
+    waldo__buf_free(&clean);
+}
+
+static void flush_scrubber(waldo_run *run, waldo__scrubber *scrubber, waldo_event_kind kind)
+{
+    waldo__buf clean = WALDO__BUF_INIT(ANSWER_MAX);
+
+    if (waldo__scrubber_finish(scrubber, &clean) == WALDO_OK) {
+        waldo__events_delta(&run->events, kind, waldo__buf_str(&clean));
+    }
+    waldo__buf_free(&clean);
+}
+
+static waldo_status on_delta(void *userdata, waldo_delta_kind kind, waldo_str text)
+{
+    waldo_run *run = userdata;
+
+    if (kind == WALDO_DELTA_TEXT) {
+        scrub_delta(run, &run->text_scrubber, WALDO_EVENT_TEXT, text);
+    } else if (kind == WALDO_DELTA_REASONING) {
+        scrub_delta(run, &run->reasoning_scrubber, WALDO_EVENT_REASONING, text);
+    } else if (kind == WALDO_DELTA_WARNING) {
+        waldo__events_text(&run->events, WALDO_EVENT_WARNING, text);
+    }
+    return WALDO_OK;
+}
+
+static int is_success(int http_status)
+{
+    return http_status >= 200 && http_status < 300;
+}
+
+static void on_head(void *userdata, const waldo__http_head *head)
+{
+    waldo_run *run = userdata;
+    waldo_str type = WALDO__S("");
+
+    run->http_status = head->status;
+    waldo__buf_clear(&run->head);
+    waldo__buf_add_str(&run->head, head->headers);
+    if (is_success(head->status)) {
+        waldo__header_get(head->headers, "content-type", &type);
+        if (waldo__model_ops(run->agent->model)
+                ->new_reader(waldo__model_options(run->agent->model), type, &run->reader) !=
+            WALDO_OK) {
+            run->reader = NULL;
+        }
+    }
+}
+
+/* Of a refusal only the beginning is kept: it is read by people. */
+static void keep_refusal(waldo_run *run, waldo_str bytes)
+{
+    size_t room = run->refusal.max - run->refusal.len;
+
+    waldo__buf_add(&run->refusal, bytes.ptr, bytes.len < room ? bytes.len : room);
+}
+
+static waldo_status on_body(void *userdata, waldo_str bytes)
+{
+    waldo_run *run = userdata;
+    waldo_status status;
+
+    if (!is_success(run->http_status)) {
+        keep_refusal(run, bytes);
+        return WALDO_OK;
+    }
+    if (run->reader == NULL) {
+        return WALDO_ENOMEM;
+    }
+    status = waldo__model_ops(run->agent->model)
+                 ->feed(run->reader, bytes, on_delta, run, &run->read_error);
+    if (run->events.observed && waldo__events_full(&run->events) && !run->paused) {
+        run->paused = 1;
+        waldo__transfer_pause(run->transfer, 1);
+    }
+    waldo__run_notify(run);
+    return status;
+}
+
+void waldo__run_resume_reading(waldo_run *run)
+{
+    if (run->paused && run->transfer != NULL) {
+        run->paused = 0;
+        waldo__transfer_pause(run->transfer, 0);
+    }
+}
+
+/* ---- the response ---- */
+
+static void add_usage(int64_t *total, int64_t more)
+{
+    if (more >= 0) {
+        *total = (*total >= 0 ? *total : 0) + more;
+    }
+}
+
+static void count_usage(waldo_run *run, const waldo_usage *usage)
+{
+    waldo_event *event = waldo__events_push(&run->events, WALDO_EVENT_USAGE);
+    waldo__json_writer jw;
+    waldo__buf json;
+
+    add_usage(&run->usage.input_tokens, usage->input_tokens);
+    add_usage(&run->usage.output_tokens, usage->output_tokens);
+    add_usage(&run->usage.cached_tokens, usage->cached_tokens);
+    add_usage(&run->usage.reasoning_tokens, usage->reasoning_tokens);
+    if (event != NULL) {
+        event->usage = *usage;
+    }
+    waldo__record_begin(&json, &jw, "usage");
+    waldo__jw_int(&jw, "input_tokens", usage->input_tokens);
+    waldo__jw_int(&jw, "output_tokens", usage->output_tokens);
+    waldo__jw_int(&jw, "cached_tokens", usage->cached_tokens);
+    waldo__jw_int(&jw, "reasoning_tokens", usage->reasoning_tokens);
+    waldo__record_end(run, &json, &jw);
+}
+
+static waldo_str scrub_into(waldo_run *run, waldo_str text, waldo__buf *room)
+{
+    if (text.len == 0 || !waldo__secrets_found(run->rt->secrets, text)) {
+        return text;
+    }
+    waldo__buf_init(room, ANSWER_MAX);
+    return waldo__scrub(run->rt->secrets, text, room) == WALDO_OK ? waldo__buf_str(room)
+                                                                  : WALDO__S("[secret]");
+}
+
+/* Items come in with every registered secret replaced; verbatim provider JSON with one is dropped. */
+static waldo_status add_response_items(waldo_run *run, const waldo_response *response)
+{
+    waldo_status status = WALDO_OK;
+
+    waldo__buf_clear(&run->answer);
+    for (size_t i = 0; i < response->item_count && status == WALDO_OK; i++) {
+        waldo_item item = response->items[i];
+        waldo__buf text = { 0 }, args = { 0 };
+
+        item.text = scrub_into(run, item.text, &text);
+        item.args = scrub_into(run, item.args, &args);
+        if (waldo__secrets_found(run->rt->secrets, item.raw)) {
+            item.raw = WALDO__S("");
+        }
+        if (item.kind == WALDO_ITEM_ASSISTANT) {
+            waldo__buf_add_str(&run->answer, item.text);
+        }
+        status = waldo__run_add_items(run, &item, 1);
+        waldo__buf_free(&text);
+        waldo__buf_free(&args);
+    }
+    return status;
+}
+
+/* What to do once a response is durable; the context is its finish. */
+static void after_response(waldo_run *run, void *context)
+{
+    waldo_finish finish = (waldo_finish)(intptr_t)context;
+    waldo_error *error = NULL;
+    size_t from = run->transcript.count;
+
+    while (from > 0 && is_response_part(waldo__transcript_item(&run->transcript, from - 1)->kind)) {
+        from--;
+    }
+    for (size_t i = from; i < run->transcript.count; i++) {
+        if (waldo__transcript_item(&run->transcript, i)->kind == WALDO_ITEM_TOOL_CALL) {
+            waldo__run_call_tools(run, from, finish == WALDO_FINISH_LENGTH);
+            return;
+        }
+    }
+    if (finish == WALDO_FINISH_LENGTH) {
+        waldo_error_set(&error, WALDO_ELIMIT, WALDO_CLASS_PROVIDER,
+                        "the answer was cut at the model's output limit: raise max_output_tokens");
+        waldo__run_rest(run, WALDO_STOP_LIMIT, error);
+    } else if (finish == WALDO_FINISH_FILTER) {
+        waldo_error_set(&error, WALDO_EFILTER, WALDO_CLASS_PROVIDER,
+                        "the provider's content filter stopped the answer");
+        waldo__run_rest(run, WALDO_STOP_FAILED, error);
+    } else if (finish == WALDO_FINISH_REFUSAL) {
+        waldo_error_set(&error, WALDO_EREFUSED, WALDO_CLASS_PROVIDER,
+                        "the model refused to answer");
+        waldo__run_rest(run, WALDO_STOP_REFUSED, error);
+    } else if (run->queued.count > 0) {
+        waldo__run_ask(run);
+    } else {
+        waldo__run_rest(run, WALDO_STOP_ANSWERED, NULL);
+    }
+}
+
+static void free_reader(waldo_run *run)
+{
+    if (run->reader != NULL) {
+        waldo__model_ops(run->agent->model)->free_reader(run->reader);
+        run->reader = NULL;
+    }
+}
+
+static void take_response(waldo_run *run, const waldo_response *response)
+{
+    waldo_status status;
+
+    flush_scrubber(run, &run->reasoning_scrubber, WALDO_EVENT_REASONING);
+    flush_scrubber(run, &run->text_scrubber, WALDO_EVENT_TEXT);
+    status = add_response_items(run, response);
+    count_usage(run, &response->usage);
+    if (status != WALDO_OK) {
+        run->events.lost = 1; /* the commit turns it into the run's failure */
+    }
+    waldo__run_commit(run, after_response, (void *)(intptr_t)response->finish);
+    free_reader(run);
+}
+
+/* ---- trying again ---- */
+
+static void retry_now(void *userdata)
+{
+    send_request(userdata);
+}
+
+static int64_t retry_delay_ms(waldo_run *run, const waldo_error *error)
+{
+    const waldo_model_options *options = waldo__model_options(run->agent->model);
+    uint32_t retries = options->max_retries != 0 ? options->max_retries : DEFAULT_RETRIES;
+    const waldo__retry policy = { .max_retries = options->no_retries ? 0 : retries };
+    uint32_t random;
+
+    waldo__random(&random, sizeof random);
+    return waldo__retry_delay_ms(&policy, run->attempt, error, random);
+}
+
+static void tell_retry(waldo_run *run, const waldo_error *error, int64_t delay_ms)
+{
+    waldo__buf text = WALDO__BUF_INIT(HEAD_MAX);
+
+    waldo__buf_printf(&text, "%s; try %u in %lld ms; what was shown of the answer so far is void",
+                      waldo_error_message(error), run->attempt + 1, (long long)delay_ms);
+    waldo__events_text(&run->events, WALDO_EVENT_RETRY, waldo__buf_str(&text));
+    waldo__buf_free(&text);
+    waldo__run_notify(run);
+}
+
+/* The provider's words may hold what we sent. */
+static void scrub_error(waldo_run *run, waldo_error *error)
+{
+    waldo__buf clean = WALDO__BUF_INIT(HEAD_MAX);
+
+    if (error != NULL && waldo__scrub(run->rt->secrets, waldo__str(waldo_error_message(error)),
+                                      &clean) == WALDO_OK) {
+        waldo__error_set_message(error, waldo__buf_str(&clean));
+    }
+    waldo__buf_free(&clean);
+}
+
+/* A request failed: renew the key once, try again, or come to rest. error is taken. */
+static void request_failed(waldo_run *run, waldo_error *error)
+{
+    int64_t delay_ms;
+
+    free_reader(run);
+    scrub_error(run, error);
+    if (run->http_status == HTTP_UNAUTHORIZED && !run->key_renewed && run->key_name.len > 0) {
+        run->key_renewed = 1;
+        if (fetch_key(run, 1, NULL) == WALDO_OK && run->key_name.len > 0) {
+            tell_retry(run, error, 0);
+            waldo_error_free(error);
+            send_request(run);
+            return;
+        }
+    }
+    delay_ms = retry_delay_ms(run, error);
+    if (delay_ms < 0) {
+        waldo__run_rest(run, WALDO_STOP_FAILED, error);
+        return;
+    }
+    tell_retry(run, error, delay_ms);
+    waldo_error_free(error);
+    waldo__timer_arm(run->rt->loop, &run->retry_timer, waldo__deadline_ns(delay_ms));
+}
+
+static void on_done(void *userdata, waldo_status status, const waldo_error *transport)
+{
+    waldo_run *run = userdata;
+    const waldo_model_ops *ops = waldo__model_ops(run->agent->model);
+    waldo_response response = { .size = sizeof response };
+    waldo_error *error = run->read_error;
+
+    run->transfer = NULL;
+    run->read_error = NULL;
+    if (error == NULL && run->reader != NULL &&
+        (status == WALDO_OK || ops->complete(run->reader))) {
+        /* Whole: what happened to the connection afterwards does not matter. */
+        if (ops->finish(run->reader, &response, &error) == WALDO_OK) {
+            take_response(run, &response);
+            return;
+        }
+    } else if (error == NULL && status == WALDO_OK && run->http_status != 0) {
+        ops->classify(waldo__model_options(run->agent->model), run->http_status,
+                      waldo__buf_str(&run->head), waldo__buf_str(&run->refusal), &error);
+    } else if (error == NULL) {
+        error = waldo_error_copy(transport);
+    }
+    if (error == NULL) {
+        waldo_error_set(&error, status < 0 ? status : WALDO_EPROTO, WALDO_CLASS_PROTOCOL,
+                        "the model's answer could not be read");
+    }
+    request_failed(run, error);
+}
+
+/* ---- asking ---- */
+
+/* The model must or must not use tools only in the first request after a prompt. */
+static waldo_model_turn turn_options(const waldo_run *run)
+{
+    waldo_model_turn turn = { .size = sizeof turn, .tool_choice = WALDO_TOOL_CHOICE_AUTO };
+
+    if (run->turns == 1) {
+        turn.tool_choice = run->agent->tool_choice;
+        turn.tool_choice_name = waldo__str(run->agent->tool_choice_name);
+    }
+    return turn;
+}
+
+static waldo_status start_transfer(waldo_run *run, const waldo_model_request *request,
+                                   waldo_error **ret_err)
+{
+    const waldo_model_ops *ops = waldo__model_ops(run->agent->model);
+    const waldo_model_options *options = waldo__model_options(run->agent->model);
+    waldo_str base = waldo__model_url(run->agent->model);
+    waldo__buf url = WALDO__BUF_INIT(HEAD_MAX), headers = WALDO__BUF_INIT(HEAD_MAX);
+    waldo_status status;
+
+    waldo__buf_add_str(&url, base);
+    waldo__buf_add_str(&url, request->path);
+    waldo__buf_add_str(&headers, request->headers);
+    for (const char *const *line = options->headers; line != NULL && *line != NULL; line++) {
+        waldo__buf_printf(&headers, "%s\n", *line);
+    }
+    status = url.status != WALDO_OK ? url.status : headers.status;
+    if (status != WALDO_OK) {
+        waldo_error_set(ret_err, status, WALDO_CLASS_USAGE, "URL or headers are too long");
+    } else {
+        status = waldo__http_start(
+            run->rt->http,
+            &(waldo__http_request){
+                .method = "POST",
+                .url = url.ptr,
+                .headers = waldo__buf_str(&headers),
+                .body = request->body,
+                .auth_header = run->key_name.len > 0 ? ops->auth_header : NULL,
+                .auth_prefix = ops->auth_prefix,
+                .auth_key = run->key_name.len > 0 ? run->key_name.ptr : NULL,
+                .replay = WALDO__REPLAY_NEVER, /* trying again is decided here, and told */
+                .connect_timeout_ms = options->connect_timeout_ms,
+                .idle_timeout_ms =
+                    options->idle_timeout_ms != 0 ? options->idle_timeout_ms : DEFAULT_IDLE_MS,
+                .compressed = !request->streamed,
+                .userdata = run,
+                .on_head = on_head,
+                .on_body = on_body,
+                .on_done = on_done },
+            &run->transfer, ret_err);
+    }
+    waldo__buf_free(&url);
+    waldo__buf_free(&headers);
+    return status;
+}
+
+static void reset_reading(waldo_run *run)
+{
+    run->http_status = 0;
+    run->paused = 0;
+    waldo__buf_clear(&run->head);
+    waldo__buf_clear(&run->refusal);
+    waldo__scrubber_free(&run->text_scrubber);
+    waldo__scrubber_free(&run->reasoning_scrubber);
+    waldo__scrubber_init(&run->text_scrubber, run->rt->secrets);
+    waldo__scrubber_init(&run->reasoning_scrubber, run->rt->secrets);
+}
+
+static void send_request(waldo_run *run)
+{
+    waldo_model_turn turn = turn_options(run);
+    waldo_model_request request = { .size = sizeof request };
+    waldo_error *error = NULL;
+    waldo_status status = fetch_key(run, 0, &error);
+
+    run->attempt++;
+    reset_reading(run);
+    if (status == WALDO_OK) {
+        status =
+            waldo__model_ops(run->agent->model)->request(run->encoder, &turn, &request, &error);
+    }
+    if (status == WALDO_OK) {
+        status = start_transfer(run, &request, &error);
+    }
+    if (status != WALDO_OK) {
+        if (error == NULL) {
+            waldo_error_set(&error, status, WALDO_CLASS_USAGE, "the request could not be built");
+        }
+        waldo__run_rest(run, WALDO_STOP_FAILED, error);
+    }
+}
+
+/* Everything the request is built from is durable. */
+static void build_and_send(waldo_run *run, void *context)
+{
+    waldo_error *error = NULL;
+
+    (void)context;
+    run->attempt = 0;
+    run->key_renewed = 0;
+    if (encode_items(run, &error) != WALDO_OK) {
+        waldo__run_rest(run, WALDO_STOP_FAILED, error);
+        return;
+    }
+    run->turns++;
+    send_request(run);
+}
+
+static int limit_reached(const waldo_run *run, waldo_error **ret_err)
+{
+    int64_t tokens = (run->usage.input_tokens > 0 ? run->usage.input_tokens : 0) +
+                     (run->usage.output_tokens > 0 ? run->usage.output_tokens : 0);
+
+    if (run->turns >= run->limits.max_turns) {
+        waldo_error_set(ret_err, WALDO_ELIMIT, WALDO_CLASS_USAGE,
+                        "limit reached: %u model requests for one prompt (max_turns)",
+                        run->limits.max_turns);
+        return 1;
+    }
+    if (run->limits.max_tokens != 0 && (uint64_t)tokens >= run->limits.max_tokens) {
+        waldo_error_set(ret_err, WALDO_ELIMIT, WALDO_CLASS_USAGE,
+                        "limit reached: %llu tokens for the run (max_tokens)",
+                        (unsigned long long)run->limits.max_tokens);
+        return 1;
+    }
+    return 0;
+}
+
+static waldo_status take_queued(waldo_run *run)
+{
+    waldo_status status = WALDO_OK;
+
+    for (size_t i = 0; i < run->queued.count && status == WALDO_OK; i++) {
+        status = waldo__run_add_items(
+            run, &(waldo_item){ .kind = WALDO_ITEM_USER, .text = waldo__str(run->queued.at[i]) },
+            1);
+    }
+    for (size_t i = 0; i < run->queued.count; i++) {
+        waldo__free(run->queued.at[i]);
+    }
+    run->queued.count = 0;
+    return status;
+}
+
+void waldo__run_ask(waldo_run *run)
+{
+    waldo_error *error = NULL;
+
+    if (take_queued(run) != WALDO_OK) {
+        run->events.lost = 1;
+    }
+    if (limit_reached(run, &error)) {
+        waldo__run_interrupt(run, WALDO_STOP_LIMIT, error);
+        return;
+    }
+    waldo__run_set_state(run, WALDO_RUN_MODEL);
+    if (run->encoder == NULL) {
+        if (begin_epoch(run, &error) != WALDO_OK) {
+            waldo__run_interrupt(run, WALDO_STOP_FAILED, error);
+            return;
+        }
+        record_epoch(run, "first request");
+    }
+    waldo__run_commit(run, build_and_send, NULL);
+}
+
+void waldo__run_drop_request(waldo_run *run)
+{
+    waldo__timer_disarm(run->rt->loop, &run->retry_timer);
+    if (run->transfer != NULL) {
+        waldo__transfer_drop(run->transfer);
+        run->transfer = NULL;
+    }
+    waldo_error_free(run->read_error);
+    run->read_error = NULL;
+    free_reader(run);
+}
+
+void waldo__turn_init(waldo_run *run)
+{
+    waldo__timer_init(&run->retry_timer, retry_now, run);
+    waldo__buf_init(&run->head, HEAD_MAX);
+    waldo__buf_init(&run->refusal, REFUSAL_MAX);
+    waldo__buf_init(&run->answer, ANSWER_MAX);
+    waldo__buf_init(&run->key_name, HEAD_MAX);
+    run->usage = (waldo_usage){ -1, -1, -1, -1 };
+}
