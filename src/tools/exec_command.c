@@ -1,0 +1,169 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "tools/tools.h"
+
+enum { CAPTURE_MAX = 64 * 1024 * 1024, HEAD_ROOM = 4096 };
+
+typedef struct state {
+    waldo_tool_call *call;
+    waldo_job *job;
+} state;
+
+static const char *signal_name(int number)
+{
+    static const char *const names[] = {
+        [1] = "SIGHUP",   [2] = "SIGINT",   [3] = "SIGQUIT",  [4] = "SIGILL",   [6] = "SIGABRT",
+        [7] = "SIGBUS",   [8] = "SIGFPE",   [9] = "SIGKILL",  [11] = "SIGSEGV", [13] = "SIGPIPE",
+        [14] = "SIGALRM", [15] = "SIGTERM", [24] = "SIGXCPU", [25] = "SIGXFSZ", [31] = "SIGSYS",
+    };
+
+    return number > 0 && (size_t)number < WALDO__COUNT(names) && names[number] != NULL
+               ? names[number]
+               : "signal";
+}
+
+static void write_end(const waldo_exec_result *result, waldo__buf *out)
+{
+    switch (result->end) {
+    case WALDO_EXEC_EXITED:
+        waldo__buf_printf(out, "Exit code: %d\n", result->exit_code);
+        break;
+    case WALDO_EXEC_SIGNALED:
+        waldo__buf_printf(out, "Ended by signal %d (%s)\n", result->signal,
+                          signal_name(result->signal));
+        break;
+    case WALDO_EXEC_TIMED_OUT:
+        waldo__buf_printf(out,
+                          "Timed out after %" PRId64 " ms; the command and everything it started "
+                          "were ended\n",
+                          result->timeout_ms);
+        break;
+    case WALDO_EXEC_OOM:
+        waldo__buf_puts(out, "Ended because memory ran out\n");
+        break;
+    case WALDO_EXEC_LOST:
+        waldo__buf_puts(out, "The sandbox was lost while the command ran: outcome unknown\n");
+        break;
+    default:
+        waldo__buf_puts(out, "Cancelled\n");
+        break;
+    }
+}
+
+static void write_notes(const waldo_exec_result *result, waldo__buf *out)
+{
+    waldo__buf_printf(out, "Wall time: %.3f s\n", (double)result->wall_ns / 1e9);
+    if (result->still_open) {
+        waldo__buf_puts(out, "Something it left running still holds its output open\n");
+    }
+    if (result->capture_path != NULL) {
+        waldo__buf_printf(out, "Whole output: %s (%" PRIu64 " bytes", result->capture_path,
+                          result->capture_bytes);
+        if (result->capture_lost > 0) {
+            waldo__buf_printf(out, ", %" PRIu64 " more did not fit", result->capture_lost);
+        }
+        waldo__buf_puts(out, "); read on with read_file and byte_offset\n");
+    }
+}
+
+static void exec_done(void *userdata, waldo_status status, const waldo_exec_result *result,
+                      const waldo_error *error)
+{
+    state *s = userdata;
+    waldo_tool_call *call = s->call;
+    size_t max = waldo__tool_call_max_output(call);
+    waldo__buf text = WALDO__BUF_INIT(4 * max + HEAD_ROOM);
+
+    s->job = NULL;
+    waldo_tool_call_on_cancel(call, NULL, NULL);
+    if (status != WALDO_OK) {
+        waldo__tool_fail_with(call, status, error);
+    } else {
+        write_end(result, &text);
+        write_notes(result, &text);
+        waldo__buf_puts(&text, result->both.total > 0 ? "Output:\n" : "No output");
+        waldo__tool_show(&result->both, max, &text);
+        if (result->end == WALDO_EXEC_LOST) {
+            waldo_tool_call_fail(call, "%s", text.ptr);
+        } else {
+            waldo_tool_call_reply_text(call, waldo__buf_str(&text));
+        }
+    }
+    waldo__buf_free(&text);
+    waldo_tool_call_unref(call);
+}
+
+static void on_output(void *userdata, int stream, waldo_str bytes)
+{
+    state *s = userdata;
+
+    waldo__tool_call_output(s->call, stream, bytes);
+}
+
+static void on_cancel(void *userdata)
+{
+    state *s = userdata;
+
+    if (s->job != NULL) {
+        waldo_job_cancel(s->job);
+    }
+}
+
+static waldo_status exec_command(void *userdata, waldo_tool_call *call)
+{
+    state *s = waldo__tool_call_state(call, sizeof *s);
+    waldo_error *error = NULL;
+    waldo_status status;
+
+    (void)userdata;
+    if (s == NULL) {
+        return WALDO_ENOMEM;
+    }
+    s->call = waldo_tool_call_ref(call);
+    status = waldo_sandbox_exec(
+        waldo__tool_call_sandbox(call),
+        &WALDO_EXEC(.cmd = waldo_tool_call_str(call, "cmd"),
+                    .cwd = waldo_tool_call_str(call, "workdir"),
+                    .timeout_ms = waldo_tool_call_int(call, "timeout_ms", 0),
+                    .flags = waldo_tool_call_bool(call, "login", 0) ? WALDO_EXEC_LOGIN : 0,
+                    .max_output = waldo__tool_call_max_output(call), .max_capture = CAPTURE_MAX,
+                    .on_output = on_output),
+        exec_done, s, &s->job, &error);
+    if (status != WALDO_OK) {
+        waldo__tool_fail_with(call, status, error);
+        waldo_error_free(error);
+        waldo_tool_call_unref(call);
+        return WALDO_OK;
+    }
+    waldo_tool_call_on_cancel(call, on_cancel, s);
+    return WALDO_PENDING;
+}
+
+const waldo_tool_options waldo__tool_exec_command = {
+    .size = sizeof(waldo_tool_options),
+    .name = "exec_command",
+    .about = "Run a shell command in the sandbox and return its exit code and output. Standard "
+             "output and standard error come together, in the order they were written. The command "
+             "has no terminal and no standard input. When it ends, processes it left in the "
+             "background live on.",
+    .params =
+        (const waldo_param[]){
+            { .name = "cmd", .type = WALDO_STRING, .about = "Shell text, run by /bin/sh -c." },
+            { .name = "workdir",
+              .type = WALDO_STRING,
+              .optional = 1,
+              .about = "Folder to run in; default /workspace." },
+            { .name = "timeout_ms",
+              .type = WALDO_INTEGER,
+              .optional = 1,
+              .about = "End the command and all it started after so many milliseconds." },
+            { .name = "login",
+              .type = WALDO_BOOLEAN,
+              .optional = 1,
+              .about = "Use a login shell (-lc); default false." },
+            { .name = NULL } },
+    .call = exec_command,
+    .flags = WALDO_PARALLEL_SAFE | WALDO__TOOL_SANDBOX,
+};
