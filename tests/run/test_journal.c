@@ -1,0 +1,309 @@
+/* Append, durable, act: what a run does, and when, over stores that delay, refuse and keep. */
+#include <waldo/sys/store.h>
+
+#include "fixture.h"
+#include "store/store.h"
+#include "transcript/transcript.h"
+
+enum { RECORDS_MAX = 256 };
+
+/* Keeps everything; answers only when told, or with a failure. */
+typedef struct slow_store {
+    char *records[RECORDS_MAX];
+    size_t count;
+    struct {
+        waldo_store_done_fn done;
+        void *userdata;
+    } waiting[RECORDS_MAX];
+    size_t waiting_count;
+    size_t appends;
+    int automatic; /* answer at the end of the loop turn */
+    waldo_status answer;
+    int order_is_right;
+} slow_store;
+
+static void slow_append(void *self, const char *stream, uint64_t expected_seq,
+                        const waldo_str *records, size_t count, waldo_store_done_fn done,
+                        void *userdata)
+{
+    slow_store *s = self;
+
+    (void)stream;
+    s->order_is_right &= expected_seq == s->count;
+    s->appends++;
+    for (size_t i = 0; i < count; i++) {
+        s->records[s->count++] = strndup(records[i].ptr, records[i].len);
+    }
+    s->waiting[s->waiting_count].done = done;
+    s->waiting[s->waiting_count++].userdata = userdata;
+}
+
+static void slow_answer(slow_store *s)
+{
+    size_t count = s->waiting_count;
+
+    s->waiting_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        s->waiting[i].done(s->waiting[i].userdata, s->answer);
+    }
+}
+
+static void slow_commit(void *self)
+{
+    slow_store *s = self;
+
+    if (s->automatic) {
+        slow_answer(s);
+    }
+}
+
+static waldo_status slow_load(void *self, const char *stream, uint64_t from,
+                              waldo_store_record_fn each, void *userdata)
+{
+    (void)self;
+    (void)stream;
+    (void)from;
+    (void)each;
+    (void)userdata;
+    return WALDO_ENOTFOUND;
+}
+
+static void slow_destroy(void *self)
+{
+    slow_store *s = self;
+
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->records[i]);
+    }
+}
+
+static const waldo_store_ops slow_ops = {
+    .version = WALDO_STORE_VERSION,
+    .size = sizeof(waldo_store_ops),
+    .name = "slow",
+    .append = slow_append,
+    .load = slow_load,
+    .commit = slow_commit,
+    .destroy = slow_destroy,
+};
+
+static waldo_store *use(fixture *f, slow_store *s)
+{
+    waldo_store *store = waldo_store_from_ops(&slow_ops, s);
+
+    s->order_is_right = 1;
+    fixture_runtime(f, &WALDO_RUNTIME(.store = store));
+    return store;
+}
+
+/* The "t" of all records as words. */
+static const char *types(const slow_store *s)
+{
+    static char text[4096];
+
+    text[0] = '\0';
+    for (size_t i = 0; i < s->count; i++) {
+        waldo_str json;
+        char type[32];
+
+        assert_int_equal(waldo__record_read(waldo__str(s->records[i]), i, &json), WALDO_OK);
+        assert_int_equal(sscanf(json.ptr, "{\"t\":\"%31[a-z]\"", type), 1);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s ", type);
+    }
+    return text;
+}
+
+static void drain(waldo_runtime *rt)
+{
+    while (waldo_runtime_step(rt, 50) == WALDO_OK) {
+    }
+}
+
+static void nothing_is_done_before_it_is_durable(void **state)
+{
+    fixture *f = *state;
+    slow_store s = { .automatic = 0 };
+    waldo_store *store = use(f, &s);
+    int calls = 0;
+    waldo_agent *agent = waldo_agent_new(
+        &WALDO_AGENT(.model = fixture_model(f, "x"), .tools = WALDO_TOOLS(echo_tool(&calls, 0))));
+    waldo_run *run;
+
+    fixture_replies(f, "[{\"calls\":[{\"id\":\"c1\",\"name\":\"echo\",\"arguments\":"
+                       "\"{\\\"text\\\":\\\"a\\\"}\"}]},{\"text\":\"end\"}]");
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+
+    drain(f->rt); /* the user's text is appended, not durable: no request */
+    assert_string_equal(types(&s), "run item epoch ");
+    assert_int_equal(standin_request_count(f->server), 0);
+    assert_int_equal(waldo_run_item_count(run), 0);
+
+    slow_answer(&s);
+    drain(f->rt); /* the response is read and appended, not durable: no call, no item */
+    assert_int_equal(standin_request_count(f->server), 1);
+    assert_string_equal(types(&s), "run item epoch item usage ");
+    assert_int_equal(waldo_run_item_count(run), 1);
+    assert_int_equal(calls, 0);
+
+    slow_answer(&s);
+    drain(f->rt); /* the dispatch record is not durable: still no call */
+    assert_string_equal(types(&s), "run item epoch item usage dispatched ");
+    assert_int_equal(calls, 0);
+
+    slow_answer(&s);
+    drain(f->rt); /* the call has run; its result is not durable */
+    assert_int_equal(calls, 1);
+    assert_string_equal(types(&s), "run item epoch item usage dispatched finished ");
+    assert_int_equal(standin_request_count(f->server), 1);
+
+    slow_answer(&s);
+    drain(f->rt);
+    assert_string_equal(types(&s), "run item epoch item usage dispatched finished results ");
+    assert_int_equal(standin_request_count(f->server), 1);
+
+    s.automatic = 1;
+    slow_answer(&s);
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(standin_request_count(f->server), 2);
+    assert_int_equal(calls, 1);
+    assert_true(s.order_is_right);
+    drain(f->rt);
+    assert_string_equal(types(&s), "run item epoch item usage dispatched finished results item "
+                                   "usage rest ");
+    waldo_agent_unref(agent);
+    fixture_runtime(f, NULL);
+    waldo_store_unref(store);
+}
+
+static void a_store_that_refuses_fails_the_run(void **state)
+{
+    fixture *f = *state;
+    slow_store s = { .automatic = 1, .answer = WALDO_ESTORE };
+    waldo_store *store = use(f, &s);
+    waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, "text")));
+    waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ESTORE);
+    assert_int_equal(waldo_run_stop(run), WALDO_STOP_FAILED);
+    assert_int_equal(waldo_error_get_class(waldo_run_error(run)), WALDO_CLASS_STORE);
+    assert_int_equal(standin_request_count(f->server), 0);
+    assert_int_equal(waldo_run_item_count(run), 0);
+    waldo_agent_unref(agent);
+    fixture_runtime(f, NULL);
+    waldo_store_unref(store);
+}
+
+static void a_store_that_never_answers_stops_nothing_else(void **state)
+{
+    fixture *f = *state;
+    slow_store s = { .automatic = 0 };
+    waldo_store *store = use(f, &s);
+    waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, "text")));
+    waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+
+    assert_int_equal(waldo_run_wait(run, 100), WALDO_ETIMEDOUT);
+    waldo_run_free(run);
+    slow_answer(&s); /* late: the run is gone */
+    drain(f->rt);
+    waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+    waldo_runtime_free(f->rt); /* with an append on its way */
+    f->rt = waldo_runtime_new(NULL);
+    waldo_agent_unref(agent);
+    waldo_store_unref(store);
+}
+
+static waldo_status count_record(void *userdata, uint64_t seq, waldo_str record)
+{
+    size_t *count = userdata;
+    waldo_str json;
+
+    assert_int_equal(seq, *count);
+    assert_int_equal(waldo__record_read(record, seq, &json), WALDO_OK);
+    (*count)++;
+    return WALDO_OK;
+}
+
+static void note(void *userdata, waldo_status status)
+{
+    *(waldo_status *)userdata = status;
+}
+
+static void the_memory_store_keeps_a_run(void **state)
+{
+    fixture *f = *state;
+    waldo_store *store = waldo_store_memory_new();
+    waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, "text")));
+    const waldo_store_ops *ops;
+    waldo_status status = WALDO_PENDING;
+    waldo_run *run;
+    void *self;
+    size_t count = 0;
+
+    fixture_runtime(f, &WALDO_RUNTIME(.store = store));
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi", .id = "mine"));
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_string_equal(waldo_run_id(run), "mine");
+    drain(f->rt);
+    fixture_runtime(f, NULL); /* the store outlives the runtime */
+
+    ops = waldo__store_ops(store);
+    self = waldo__store_self(store);
+    assert_int_equal(ops->load(self, "mine", 0, count_record, &count), WALDO_OK);
+    assert_int_equal(count, 6); /* run, item, epoch, item, usage, rest */
+    assert_int_equal(ops->load(self, "other", 0, count_record, &count), WALDO_ENOTFOUND);
+    ops->append(self, "mine", 3, &(waldo_str){ "x", 1 }, 1, note, &status);
+    assert_int_equal(status, WALDO_PENDING); /* never from inside the call */
+    ops->commit(self);
+    assert_int_equal(status, WALDO_ECONFLICT);
+    waldo_agent_unref(agent);
+    waldo_store_unref(store);
+}
+
+static void damaged_records_are_refused(void **state)
+{
+    waldo__buf record = WALDO__BUF_INIT(1000);
+    waldo_str json;
+
+    (void)state;
+    assert_int_equal(waldo__record_write(7, WALDO__S("{\"t\":\"run\"}"), &record), WALDO_OK);
+    assert_int_equal(waldo__record_read(waldo__buf_str(&record), 7, &json), WALDO_OK);
+    assert_true(waldo__str_is(json, "{\"t\":\"run\"}"));
+    assert_int_equal(waldo__record_read(waldo__buf_str(&record), 8, &json), WALDO_EPROTO);
+    for (size_t i = 0; i < record.len; i++) {
+        record.ptr[i] ^= 4;
+        assert_int_equal(waldo__record_read(waldo__buf_str(&record), 7, &json), WALDO_EPROTO);
+        record.ptr[i] ^= 4;
+        assert_int_equal(waldo__record_read(waldo__strn(record.ptr, i), 7, &json), WALDO_EPROTO);
+    }
+    waldo__buf_free(&record);
+}
+
+static void bad_stores_are_refused(void **state)
+{
+    waldo_store_ops ops = slow_ops;
+    slow_store s = { .automatic = 0 };
+
+    (void)state;
+    assert_null(waldo_store_from_ops(NULL, &s));
+    ops.append = NULL;
+    assert_null(waldo_store_from_ops(&ops, &s));
+    ops = slow_ops;
+    ops.size = 16;
+    assert_null(waldo_store_from_ops(&ops, &s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define ROW(test) cmocka_unit_test_setup_teardown(test, fixture_fresh, fixture_drop)
+        ROW(nothing_is_done_before_it_is_durable),
+        ROW(a_store_that_refuses_fails_the_run),
+        ROW(a_store_that_never_answers_stops_nothing_else),
+        ROW(the_memory_store_keeps_a_run),
+        ROW(damaged_records_are_refused),
+        ROW(bad_stores_are_refused),
+#undef ROW
+    };
+
+    return !!cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+}
