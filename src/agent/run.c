@@ -147,7 +147,9 @@ void waldo__run_interrupt(waldo_run *run, waldo_stop stop, waldo_error *error)
     run->generation++;
     waldo__run_drop_request(run);
     waldo__run_settle_calls(run, settle_texts[stop]);
-    waldo__run_set_state(run, WALDO_RUN_TOOLS);
+    if (run->state == WALDO_RUN_WAITING) {
+        waldo__run_set_state(run, WALDO_RUN_TOOLS); /* it does not wait for the host any more */
+    }
     waldo__run_commit(run, rest_interrupted, NULL);
 }
 
@@ -197,24 +199,36 @@ static void sandbox_news(void *userdata, const char *what, const char *text)
 }
 
 /* The run's own machine, made from the agent's recipe and what the options say of it. */
-static void take_sandbox(waldo_run *run, const waldo_run_options *options)
+static void make_sandbox(waldo_run *run, const waldo_run_options *options)
 {
     waldo_sandbox_spec *base = run->agent->spec;
 
-    if (options->share != NULL) {
+    run->spec = options->sandbox != NULL || options->workspace != NULL
+                    ? waldo__sandbox_spec_derive(base, options->sandbox, options->workspace,
+                                                 options->workspace_mode)
+                    : waldo_sandbox_spec_ref(base);
+    run->sandbox = run->spec != NULL ? waldo_sandbox_new(run->rt, run->spec) : NULL;
+    if (run->sandbox == NULL) {
+        waldo__error_nomem(&run->error);
+        return;
+    }
+    waldo__error_copy_to(&run->error, waldo_sandbox_spec_error(run->spec));
+    run->notes = waldo__sandbox_spec_notes(run->spec);
+}
+
+static void take_sandbox(waldo_run *run, const waldo_run_options *options)
+{
+    int own = options->sandbox != NULL || options->workspace != NULL;
+
+    if (options->share != NULL && own) {
+        waldo_error_set(
+            &run->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
+            "a run that shares a machine cannot have .sandbox or .workspace of its own");
+    } else if (options->share != NULL) {
         run->sandbox = waldo_sandbox_ref(options->share);
         run->sandbox_shared = 1;
-    } else if (base != NULL || options->sandbox != NULL) {
-        run->spec = options->sandbox != NULL || options->workspace != NULL
-                        ? waldo__sandbox_spec_derive(base, options->sandbox, options->workspace,
-                                                     options->workspace_mode)
-                        : waldo_sandbox_spec_ref(base);
-        waldo__error_copy_to(&run->error, waldo_sandbox_spec_error(run->spec));
-        run->notes = waldo__sandbox_spec_notes(run->spec);
-        run->sandbox = run->spec != NULL ? waldo_sandbox_new(run->rt, run->spec) : NULL;
-        if (run->sandbox == NULL) {
-            waldo__error_nomem(&run->error);
-        }
+    } else if (run->agent->spec != NULL || options->sandbox != NULL) {
+        make_sandbox(run, options);
     } else if (options->workspace != NULL) {
         waldo_error_set(&run->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
                         "the run has a workspace but no sandbox: set .sandbox of agent or run");
