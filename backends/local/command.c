@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -16,9 +18,10 @@
  * The user that sandboxes of root run as, of a range that nobody gives out (systemd's documentation
  * of user ids): files that only root or a real user may read stay unreadable inside.
  */
-enum { NOBODY = 65530 };
+enum { NOBODY = 65530, FILES_MAX = 4096, PROCESSES_DEFAULT = 512 };
 
 #define SETPRIV "/usr/bin/setpriv"
+#define PRLIMIT "/usr/bin/prlimit"
 
 waldo_str local_option(const waldo_backend_spec *spec, const char *key)
 {
@@ -137,20 +140,62 @@ void local_add_data(local_command *command, const char *path, const void *bytes,
     local_add(command, path);
 }
 
-/* bubblewrap tells the process it made, and waits for a byte before that runs our program. */
-static void add_gates(local_command *command)
+/* Since Linux 5.14 processes are counted in each user namespace apart; before, with all others. */
+static int counts_apart(void)
 {
-    int info[2] = { -1, -1 };
-    int block[2] = { -1, -1 };
+    struct utsname name;
+    long major;
+    char *end;
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, info) != 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, block) != 0) {
-        local_fail(command, WALDO_EBUSY, "local: no descriptors: %s", waldo__errno_text(errno));
+    if (uname(&name) != 0) {
+        return 0;
     }
-    command->info_fd = info[0];
-    command->block_fd = block[0];
-    local_add_fd(command, "--info-fd", info[1]);
-    local_add_fd(command, "--block-fd", block[1]);
+    major = strtol(name.release, &end, 10);
+    return major > 5 || (major == 5 && *end == '.' && strtol(end + 1, NULL, 10) >= 14);
+}
+
+/* Never above what holds already: that would be refused. */
+static void add_limit(local_command *command, const char *name, __rlimit_resource_t what,
+                      uint64_t value)
+{
+    struct rlimit now;
+    char text[64];
+
+    if (getrlimit(what, &now) == 0 && now.rlim_max < value) {
+        value = now.rlim_max;
+    }
+    snprintf(text, sizeof text, "--%s=%llu:%llu", name, (unsigned long long)value,
+             (unsigned long long)value);
+    local_add(command, text);
+}
+
+/*
+ * Limits that hold for each process, but for the number of processes, which is counted for the
+ * sandbox. They are set inside, where the user namespace begins: outside, the limit of processes
+ * would count what else the user runs.
+ */
+static void add_limits(local_command *command, const waldo_backend_spec *spec)
+{
+    if (access(PRLIMIT, X_OK) != 0) {
+        if (spec->max_processes != 0 || spec->memory_bytes != 0) {
+            local_fail(command, WALDO_EUNAVAILABLE,
+                       "local: limits need " PRLIMIT "; install util-linux, or leave pids and "
+                       "memory out");
+        }
+        return;
+    }
+    local_add(command, PRLIMIT);
+    add_limit(command, "core", RLIMIT_CORE, 0);
+    add_limit(command, "nofile", RLIMIT_NOFILE, FILES_MAX);
+    add_limit(command, "memlock", RLIMIT_MEMLOCK, 1 << 20);
+    if (spec->max_processes != 0) {
+        add_limit(command, "nproc", RLIMIT_NPROC, spec->max_processes);
+    } else if (counts_apart()) {
+        add_limit(command, "nproc", RLIMIT_NPROC, PROCESSES_DEFAULT);
+    }
+    if (spec->memory_bytes != 0) {
+        add_limit(command, "data", RLIMIT_DATA, spec->memory_bytes);
+    }
 }
 
 static void add_isolation(local_command *command, const waldo_backend_spec *spec)
@@ -198,13 +243,12 @@ static void add_isolation(local_command *command, const waldo_backend_spec *spec
 waldo_status local_command_make(local_command *command, const waldo_backend_spec *spec,
                                 waldo_error **ret_err)
 {
-    static const char *const end[] = { "--chdir",         "/workspace", "--",
-                                       "/run/waldo-hand", "server",     NULL };
+    static const char *const go[] = { "--chdir", "/workspace", "--", NULL };
+    static const char *const end[] = { "/run/waldo-hand", "server", NULL };
     size_t image_len = 0;
     const unsigned char *image = waldo__hand_image(&image_len);
     char *bwrap;
 
-    command->info_fd = command->block_fd = -1;
     command->drop = geteuid() == 0;
     command->uid = command->gid = NOBODY;
     bwrap = local_find_bwrap(spec, ret_err);
@@ -230,21 +274,14 @@ waldo_status local_command_make(local_command *command, const waldo_backend_spec
     local_add(command, "--remount-ro");
     local_add(command, "/");
     local_add_fd(command, "--seccomp", local_seccomp_fd(spec->net == WALDO_NET_ALL));
-    add_gates(command);
+    add_all(command, go);
+    add_limits(command, spec);
     add_all(command, end);
     if (command->status != WALDO_OK) {
         waldo__error_move(ret_err, command->error);
         command->error = NULL;
     }
     return command->status;
-}
-
-static void close_fd(int *fd)
-{
-    if (*fd >= 0) {
-        close(*fd);
-    }
-    *fd = -1;
 }
 
 void local_command_free(local_command *command)
@@ -257,8 +294,6 @@ void local_command_free(local_command *command)
         close(command->fds.at[i]);
     }
     WALDO__VEC_FREE(&command->fds);
-    close_fd(&command->info_fd);
-    close_fd(&command->block_fd);
     waldo_error_free(command->error);
     command->error = NULL;
 }

@@ -3,11 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -18,11 +15,8 @@ enum {
     CONTROL = 3, /* the keeper's descriptors */
     STREAM = 4,
     START_MS = 10000,
-    INFO_MAX = 4096,
     SAID_MAX = 8192,
     CONTROL_PIECE = 8192,
-    PROCESSES_DEFAULT = 512,
-    FILES_MAX = 4096,
     ABANDON_MS = 1000
 };
 
@@ -105,7 +99,6 @@ static void machine_free(waldo_machine *machine)
     waldo__task_cancel(machine->loop, &machine->channel_task);
     waldo__timer_disarm(machine->loop, &machine->timer);
     waldo__watch_free(machine->control_watch);
-    waldo__watch_free(machine->info_watch);
     waldo__child_free(machine->keeper);
     if (machine->channel != NULL) {
         local_channel *channel = machine->channel;
@@ -117,7 +110,6 @@ static void machine_free(waldo_machine *machine)
     close_fd(&machine->stream);
     local_command_free(&machine->command);
     waldo__hand_decoder_free(&machine->decoder);
-    waldo__buf_free(&machine->info);
     waldo__buf_free(&machine->said);
     waldo_error_free(machine->error);
     waldo__free(machine);
@@ -170,7 +162,14 @@ static waldo_status on_keeper(void *userdata, const waldo__hand_event *event)
 {
     waldo_machine *machine = userdata;
 
-    if (event->type == WALDO_HAND_KEEPER_FAILED) {
+    if (event->type == WALDO_HAND_KEEPER_STARTED) {
+        machine->state = LOCAL_RUNNING;
+        if (machine->probing) {
+            shutdown(machine->stream, SHUT_WR); /* the hand ends itself, with success */
+        } else {
+            finish(machine, WALDO_OK, NULL);
+        }
+    } else if (event->type == WALDO_HAND_KEEPER_FAILED) {
         waldo__buf_printf(&machine->said, "bubblewrap could not be started: %s",
                           waldo__errno_text(event->u.start_error.err));
         set_ended(machine);
@@ -204,99 +203,6 @@ static void on_control(void *userdata, unsigned events)
 }
 
 /* ---- starting ---- */
-
-static void limit(pid_t pid, int what, uint64_t value)
-{
-    struct rlimit now;
-    struct rlimit lower;
-
-    if (prlimit(pid, (enum __rlimit_resource)what, NULL, &now) == 0) {
-        lower.rlim_cur = lower.rlim_max = now.rlim_max < value ? now.rlim_max : value;
-        prlimit(pid, (enum __rlimit_resource)what, &lower, NULL);
-    }
-}
-
-/* Since Linux 5.14 processes are counted in each user namespace apart; before, with all others. */
-static int counts_apart(void)
-{
-    struct utsname name;
-    long major;
-    char *end;
-
-    if (uname(&name) != 0) {
-        return 0;
-    }
-    major = strtol(name.release, &end, 10);
-    return major > 5 || (major == 5 && *end == '.' && strtol(end + 1, NULL, 10) >= 14);
-}
-
-/* Limits that hold for each process in the sandbox, set while its first one waits. */
-static void set_limits(const waldo_machine *machine, pid_t pid)
-{
-    limit(pid, RLIMIT_CORE, 0);
-    limit(pid, RLIMIT_NOFILE, FILES_MAX);
-    limit(pid, RLIMIT_MEMLOCK, 1 << 20);
-    if (machine->max_processes != 0) {
-        limit(pid, RLIMIT_NPROC, machine->max_processes);
-    } else if (counts_apart()) {
-        limit(pid, RLIMIT_NPROC, PROCESSES_DEFAULT);
-    }
-    if (machine->memory_bytes != 0) {
-        limit(pid, RLIMIT_DATA, machine->memory_bytes);
-    }
-}
-
-/* bubblewrap's report is a JSON object; all we want of it is one number. */
-static pid_t child_pid(const waldo__buf *info)
-{
-    static const char key[] = "\"child-pid\":";
-    waldo_str text = waldo__buf_str(info);
-    size_t at = waldo__str_search(text, waldo__str(key), 0);
-    long pid;
-
-    if (at == text.len || waldo__str_find(text, '}') == text.len) {
-        return 0;
-    }
-    pid = strtol(text.ptr + at + sizeof key - 1, NULL, 10);
-    return pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
-}
-
-static void release(waldo_machine *machine, pid_t pid)
-{
-    set_limits(machine, pid);
-    waldo__watch_free(machine->info_watch);
-    machine->info_watch = NULL;
-    if (send(machine->command.block_fd, "", 1, MSG_NOSIGNAL) != 1) {
-        return; /* it is gone: the keeper tells why */
-    }
-    machine->state = LOCAL_RUNNING;
-    if (machine->probing) {
-        shutdown(machine->stream, SHUT_WR); /* the hand ends itself, with success */
-        return;
-    }
-    close_fd(&machine->command.info_fd);
-    close_fd(&machine->command.block_fd);
-    finish(machine, WALDO_OK, NULL);
-}
-
-static void on_info(void *userdata, unsigned events)
-{
-    waldo_machine *machine = userdata;
-    char piece[1024];
-    ssize_t len = recv(machine->command.info_fd, piece, sizeof piece, MSG_DONTWAIT);
-    pid_t pid;
-
-    (void)events;
-    if (len > 0) {
-        waldo__buf_add(&machine->info, piece, (size_t)len);
-    } else if (len == 0 || (errno != EAGAIN && errno != EINTR)) {
-        waldo__watch_set(machine->info_watch, 0);
-    }
-    pid = child_pid(&machine->info);
-    if (pid != 0) {
-        release(machine, pid);
-    }
-}
 
 static void start_too_long(void *userdata)
 {
@@ -402,10 +308,6 @@ static waldo_status start(waldo_machine *machine, waldo_error **ret_err)
                                   &machine->control_watch);
     }
     if (status == WALDO_OK) {
-        status = waldo__watch_new(machine->loop, machine->command.info_fd, WALDO__READ, on_info,
-                                  machine, &machine->info_watch);
-    }
-    if (status == WALDO_OK) {
         waldo__timer_init(&machine->timer, start_too_long, machine);
         status = waldo__timer_arm(machine->loop, &machine->timer, waldo__deadline_ns(START_MS));
     }
@@ -446,12 +348,9 @@ static waldo_status local_start(const waldo_backend_env *env, const waldo_backen
     machine->loop = env->loop;
     machine->control = machine->stream = machine->exit_code = -1;
     machine->probing = probing;
-    machine->max_processes = spec->max_processes;
-    machine->memory_bytes = spec->memory_bytes;
     machine->done = done;
     machine->userdata = call->userdata;
     waldo__hand_decoder_init_keeper(&machine->decoder);
-    waldo__buf_init(&machine->info, INFO_MAX);
     waldo__buf_init(&machine->said, SAID_MAX);
     waldo__timer_init(&machine->timer, NULL, machine);
     waldo__task_init(&machine->task, complete, machine);

@@ -26,9 +26,7 @@ typedef struct local_command {
     } fds;      /* kept open for bubblewrap, each under the number the arguments say */
     int status; /* WALDO_OK, or the first failure */
     waldo_error *error;
-    int info_fd;  /* ours: bubblewrap's report comes here; -1: none */
-    int block_fd; /* ours: a byte lets the sandbox go on */
-    uid_t uid;    /* the user that bubblewrap runs as */
+    uid_t uid; /* the user that bubblewrap runs as */
     gid_t gid;
     int drop; /* 1: we are root, and it is not to be */
 } local_command;
@@ -89,8 +87,6 @@ struct waldo_machine {
     int stream; /* to the hand, until a channel takes it; -1 */
     local_channel *channel;
     local_command command;
-    waldo__watch *info_watch;
-    waldo__buf info;
     local_state state;
     waldo__buf said;            /* bubblewrap's stderr */
     int exit_code;              /* of bubblewrap; -1 unknown */
@@ -106,8 +102,6 @@ struct waldo_machine {
     void *channel_userdata;
     int closing;
     int probing;
-    uint32_t max_processes;
-    uint64_t memory_bytes;
 };
 
 void local_channel_gone(waldo_machine *machine);

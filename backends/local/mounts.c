@@ -120,14 +120,30 @@ void local_add_root(local_command *command, const waldo_backend_spec *spec)
     local_add(command, "/var/tmp");
 }
 
-/* An open path below the workspace that no symbolic link can redirect; -1: not there. */
-static int open_beneath(int workspace, const char *path)
+/* An open path below the workspace that no symbolic link can redirect; -1: not there, or failed. */
+static int open_beneath(local_command *command, int workspace, const char *path)
 {
     struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
                             .resolve =
                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+    int fd = (int)syscall(SYS_openat2, workspace, path, &how, sizeof how);
+    struct stat info;
 
-    return (int)syscall(SYS_openat2, workspace, path, &how, sizeof how);
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR) {
+        int error = errno;
+
+        local_fail(command, waldo__errno_status(error),
+                   "local: %s in the workspace cannot be protected in mode rw: %s; use mode copy",
+                   path, waldo__errno_text(error));
+    } else if (fd >= 0 && (fstat(fd, &info) != 0 || S_ISLNK(info.st_mode))) {
+        local_fail(command, WALDO_EPATH,
+                   "local: %s in the workspace is a symbolic link and cannot be protected in mode "
+                   "rw; use mode copy",
+                   path);
+        close(fd);
+        fd = -1;
+    }
+    return fd;
 }
 
 static void bind_inside(local_command *command, const char *option, int fd, const char *path)
@@ -146,21 +162,19 @@ static void bind_inside(local_command *command, const char *option, int fd, cons
 static void protect(local_command *command, int workspace)
 {
     struct stat info;
-    int git = open_beneath(workspace, ".git");
+    int git = open_beneath(command, workspace, ".git");
 
     if (git >= 0 && fstat(git, &info) == 0 && S_ISDIR(info.st_mode)) {
-        if (mkdirat(workspace, ".git/hooks", 0755) == 0 && command->drop &&
-            fchownat(workspace, ".git/hooks", command->uid, command->gid, AT_SYMLINK_NOFOLLOW) !=
-                0) {
+        if (mkdirat(git, "hooks", 0755) == 0 && command->drop &&
+            fchownat(git, "hooks", command->uid, command->gid, AT_SYMLINK_NOFOLLOW) != 0) {
             local_fail(command, WALDO_EIO, "local: .git/hooks cannot be prepared");
         }
         bind_inside(command, "--bind-fd", git, ".git");
     } else if (git >= 0) {
-        bind_inside(command, "--ro-bind-fd", git, ".git");
-        return;
+        bind_inside(command, "--ro-bind-fd", git, ".git"); /* a worktree: names its repository */
     }
     for (size_t i = 0; i < WALDO__COUNT(protected_paths); i++) {
-        int fd = open_beneath(workspace, protected_paths[i]);
+        int fd = open_beneath(command, workspace, protected_paths[i]);
 
         if (fd >= 0 && fstat(fd, &info) == 0 && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode))) {
             bind_inside(command, "--ro-bind-fd", fd, protected_paths[i]);
@@ -262,6 +276,16 @@ static int make_workspace(local_command *command, const waldo_backend_spec *spec
     return fd;
 }
 
+static int dup_fd(local_command *command, int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+    if (copy < 0) {
+        local_fail(command, WALDO_EBUSY, "local: too many open files");
+    }
+    return copy;
+}
+
 void local_add_workspace(local_command *command, const waldo_backend_spec *spec)
 {
     int ro = spec->workspace_mode == WALDO_WORKSPACE_RO;
@@ -277,9 +301,10 @@ void local_add_workspace(local_command *command, const waldo_backend_spec *spec)
     if (fd < 0) {
         return;
     }
-    local_add_fd(command, ro ? "--ro-bind-fd" : "--bind-fd", fd);
+    local_add_fd(command, ro ? "--ro-bind-fd" : "--bind-fd", dup_fd(command, fd));
     local_add(command, "/workspace");
     if (rw) {
         protect(command, fd);
     }
+    close(fd);
 }
