@@ -110,6 +110,9 @@ void waldo__http_free(waldo__http *http)
     waldo__socks_forget(http);
     WALDO__VEC_FREE(&http->spare);
     WALDO__VEC_FREE(&http->socks);
+    for (size_t i = 0; i < WALDO__COUNT(http->sites); i++) {
+        waldo__site_clear(&http->sites[i]);
+    }
     waldo__free(http->proxy);
     waldo__free(http->ca_file);
     waldo__free(http);

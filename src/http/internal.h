@@ -27,6 +27,14 @@ struct waldo__multi {
     waldo__task kick;   /* its timeout of 0, which must not be answered within the callback */
 };
 
+/* What is known of a URL. */
+typedef struct waldo__site {
+    char *url;
+    char *peer; /* "host:port" */
+    int plain;  /* http:// */
+    int local;  /* loopback */
+} waldo__site;
+
 struct waldo__http {
     waldo__loop *loop;
     waldo__secrets *secrets;
@@ -34,6 +42,8 @@ struct waldo__http {
     char *ca_file;
     int allow_plain;
     uint32_t max_host_connections;
+    waldo__site sites[8]; /* the last few */
+    size_t next_site;
     waldo__multi *multis;
     waldo__transfer *transfers;
     struct {
@@ -50,7 +60,6 @@ struct waldo__transfer {
     waldo__transfer *prev;
     waldo__multi *multi;
     CURL *easy; /* NULL once curl is done with it */
-    CURLU *url;
     struct curl_slist *headers;
     const char *auth_line; /* within headers: overwritten when freed */
     char *peer;            /* "host:port", for errors */
@@ -107,6 +116,7 @@ void waldo__socks_forget(waldo__http *http); /* in a forked child: close the cop
 /* ---- transfers ---- */
 
 CURL *waldo__easy_get(waldo__http *http);
+void waldo__site_clear(waldo__site *site);
 waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http_request *request,
                                     waldo_error **ret_err);
 void waldo__transfer_callbacks(waldo__transfer *transfer); /* head, body, send */

@@ -38,68 +38,46 @@ static int is_loopback(const char *host)
            (strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == len);
 }
 
-/* What is known of the URL's target. */
-struct target {
-    int plain;
-    int local; /* loopback or a Unix socket */
-};
-
-static waldo_status check_parts(waldo__transfer *transfer, const waldo__http_request *request,
-                                const char *scheme, const char *host, struct target *target,
-                                waldo_error **ret_err)
+/* May this request go there at all? */
+static waldo_status check_target(const waldo__transfer *transfer, const waldo__site *site,
+                                 waldo_error **ret_err)
 {
-    target->plain = strcmp(scheme, "http") == 0;
-    target->local = request->unix_socket != NULL || is_loopback(host);
-    if (!target->plain && strcmp(scheme, "https") != 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "%s:// is not possible, use https:// (or http:// to this machine)",
-                               scheme);
-    }
-    if (target->plain && !target->local && !transfer->http->allow_plain) {
+    if (site->plain && !site->local && !transfer->http->allow_plain) {
         return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
                                "http://%s would show requests and keys to everybody on the way: "
                                "use https://, or allow it with WALDO_RUNTIME_ALLOW_PLAIN_HTTP",
-                               host);
+                               site->peer);
     }
     return WALDO_OK;
 }
 
-static char *peer_name(const char *host, const char *port, const char *unix_socket)
+static waldo_status fill_site(waldo__site *site, const char *scheme, const char *host,
+                              const char *port, waldo_error **ret_err)
 {
     waldo__buf name = WALDO__BUF_INIT(1024);
-    char *taken;
 
-    if (unix_socket != NULL) {
-        waldo__buf_printf(&name, "unix:%s", unix_socket);
-    } else {
-        waldo__buf_printf(&name, "%s:%s", host, port);
+    site->plain = strcmp(scheme, "http") == 0;
+    site->local = is_loopback(host);
+    if (!site->plain && strcmp(scheme, "https") != 0) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "%s:// is not possible, use https:// (or http:// to this machine)",
+                               scheme);
     }
-    taken = waldo__buf_take(&name, NULL);
+    waldo__buf_printf(&name, "%s:%s", host, port);
+    site->peer = waldo__buf_take(&name, NULL);
     waldo__buf_free(&name);
-    return taken;
+    return site->peer != NULL ? WALDO_OK : waldo__error_nomem(ret_err);
 }
 
-static waldo_status parse_url(waldo__transfer *transfer, const waldo__http_request *request,
-                              struct target *target, waldo_error **ret_err)
+static waldo_status read_url(CURLU *url, waldo__site *site, waldo_error **ret_err)
 {
-    char *scheme = NULL, *host = NULL, *port = NULL, *user = NULL, *password = NULL;
+    char *scheme = url_part(url, CURLUPART_SCHEME, 0);
+    char *host = url_part(url, CURLUPART_HOST, 0);
+    char *port = url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    char *user = url_part(url, CURLUPART_USER, 0);
+    char *password = url_part(url, CURLUPART_PASSWORD, 0);
     waldo_status status;
-    CURLUcode code;
 
-    transfer->url = curl_url();
-    if (transfer->url == NULL) {
-        return waldo__error_nomem(ret_err);
-    }
-    code = curl_url_set(transfer->url, CURLUPART_URL, request->url, CURLU_NON_SUPPORT_SCHEME);
-    if (code != CURLUE_OK) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "not a valid URL: %s",
-                               curl_url_strerror(code));
-    }
-    scheme = url_part(transfer->url, CURLUPART_SCHEME, 0);
-    host = url_part(transfer->url, CURLUPART_HOST, 0);
-    port = url_part(transfer->url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
-    user = url_part(transfer->url, CURLUPART_USER, 0);
-    password = url_part(transfer->url, CURLUPART_PASSWORD, 0);
     if (scheme == NULL || host == NULL) {
         status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
                                  "not a valid URL: it needs a scheme and a host");
@@ -108,17 +86,104 @@ static waldo_status parse_url(waldo__transfer *transfer, const waldo__http_reque
             waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
                             "the URL of %s holds a user name or password: give keys by name", host);
     } else {
-        status = check_parts(transfer, request, scheme, host, target, ret_err);
-    }
-    if (status == WALDO_OK) {
-        transfer->peer = peer_name(host, port != NULL ? port : "?", request->unix_socket);
-        status = transfer->peer != NULL ? WALDO_OK : waldo__error_nomem(ret_err);
+        status = fill_site(site, scheme, host, port != NULL ? port : "?", ret_err);
     }
     curl_free(scheme);
     curl_free(host);
     curl_free(port);
     curl_free(user);
     curl_free(password);
+    return status;
+}
+
+static waldo_status parse_site(waldo__site *site, const char *text, waldo_error **ret_err)
+{
+    CURLU *url = curl_url();
+    waldo_status status;
+    CURLUcode code;
+
+    if (url == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    code = curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
+    if (code == CURLUE_OK) {
+        status = read_url(url, site, ret_err);
+    } else {
+        status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "not a valid URL: %s",
+                                 curl_url_strerror(code));
+    }
+    curl_url_cleanup(url);
+    return status;
+}
+
+void waldo__site_clear(waldo__site *site)
+{
+    waldo__free(site->url);
+    waldo__free(site->peer);
+    *site = (waldo__site){ 0 };
+}
+
+/* Most requests go to the same few URLs; what was found out about them is kept. */
+static waldo_status find_site(waldo__http *http, const char *url, const waldo__site **ret_site,
+                              waldo_error **ret_err)
+{
+    waldo__site fresh = { 0 };
+    waldo_status status;
+
+    for (size_t i = 0; i < WALDO__COUNT(http->sites); i++) {
+        if (http->sites[i].url != NULL && strcmp(http->sites[i].url, url) == 0) {
+            *ret_site = &http->sites[i];
+            return WALDO_OK;
+        }
+    }
+    status = parse_site(&fresh, url, ret_err);
+    if (status == WALDO_OK) {
+        fresh.url = waldo__strdup(url);
+        status = fresh.url != NULL ? WALDO_OK : waldo__error_nomem(ret_err);
+    }
+    if (status != WALDO_OK) {
+        waldo__site_clear(&fresh);
+        return status;
+    }
+    http->next_site = (http->next_site + 1) % WALDO__COUNT(http->sites);
+    waldo__site_clear(&http->sites[http->next_site]);
+    http->sites[http->next_site] = fresh;
+    *ret_site = &http->sites[http->next_site];
+    return WALDO_OK;
+}
+
+static char *peer_of(const waldo__site *site, const char *unix_socket)
+{
+    waldo__buf name = WALDO__BUF_INIT(1024);
+    char *taken;
+
+    if (unix_socket == NULL) {
+        return waldo__strdup(site->peer);
+    }
+    waldo__buf_printf(&name, "unix:%s", unix_socket);
+    taken = waldo__buf_take(&name, NULL);
+    waldo__buf_free(&name);
+    return taken;
+}
+
+/* ret_local: loopback or a Unix socket. */
+static waldo_status set_target(waldo__transfer *transfer, const waldo__http_request *request,
+                               int *ret_local, waldo_error **ret_err)
+{
+    const waldo__site *site = NULL;
+    waldo_status status = find_site(transfer->http, request->url, &site, ret_err);
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    *ret_local = site->local || request->unix_socket != NULL;
+    if (!*ret_local) {
+        status = check_target(transfer, site, ret_err);
+    }
+    if (status == WALDO_OK) {
+        transfer->peer = peer_of(site, request->unix_socket);
+        status = transfer->peer != NULL ? WALDO_OK : waldo__error_nomem(ret_err);
+    }
     return status;
 }
 
@@ -254,11 +319,11 @@ static void set_method(CURL *easy, const waldo__http_request *request)
 }
 
 static void set_proxy(const waldo__transfer *transfer, const waldo__http_request *request,
-                      const struct target *target)
+                      int local)
 {
     const char *proxy = transfer->http->proxy;
 
-    if (target->local || request->public_only || (proxy != NULL && strcmp(proxy, "none") == 0)) {
+    if (local || request->public_only || (proxy != NULL && strcmp(proxy, "none") == 0)) {
         curl_easy_setopt(transfer->easy, CURLOPT_PROXY, "");
     } else if (proxy != NULL && strcmp(proxy, "env") != 0) {
         curl_easy_setopt(transfer->easy, CURLOPT_PROXY, proxy);
@@ -272,7 +337,7 @@ static void set_options(waldo__transfer *transfer, const waldo__http_request *re
     waldo__http *http = transfer->http;
     int64_t connect_ms = request->connect_timeout_ms;
 
-    curl_easy_setopt(easy, CURLOPT_CURLU, transfer->url);
+    curl_easy_setopt(easy, CURLOPT_URL, request->url);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error_text);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -313,8 +378,8 @@ static void set_options(waldo__transfer *transfer, const waldo__http_request *re
 waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http_request *request,
                                     waldo_error **ret_err)
 {
-    struct target target = { 0 };
-    waldo_status status = parse_url(transfer, request, &target, ret_err);
+    int local = 0;
+    waldo_status status = set_target(transfer, request, &local, ret_err);
 
     if (status != WALDO_OK) {
         return status;
@@ -330,7 +395,7 @@ waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http
     }
     set_options(transfer, request);
     set_method(transfer->easy, request);
-    set_proxy(transfer, request, &target);
+    set_proxy(transfer, request, local);
     waldo__buf_init(&transfer->head, MAX_HEADERS);
     waldo__transfer_callbacks(transfer);
     return WALDO_OK;

@@ -31,7 +31,7 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *userdata)
     size_t len = size * count;
     waldo_status status;
 
-    transfer->active_ns = waldo__now_ns();
+    transfer->active_ns = waldo__loop_now(transfer->http->loop);
     if (transfer->owner_paused || transfer->body.len >= transfer->high_water) {
         transfer->curl_paused = 1;
         queue(transfer);
@@ -57,7 +57,7 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *userdata)
     waldo_str line = waldo__str_trim((waldo_str){ bytes, len });
     long status = 0;
 
-    transfer->active_ns = waldo__now_ns();
+    transfer->active_ns = waldo__loop_now(transfer->http->loop);
     if (transfer->head_ready) {
         return len; /* trailers */
     }
@@ -94,7 +94,7 @@ static int on_send(void *userdata, char *remote, char *local, int remote_port, i
     (void)local;
     (void)remote_port;
     (void)local_port;
-    transfer->active_ns = waldo__now_ns();
+    transfer->active_ns = waldo__loop_now(transfer->http->loop);
     if (transfer->sends++ == 0 || transfer->replay == WALDO__REPLAY_SAFE) {
         return CURL_PREREQFUNC_OK;
     }
@@ -150,7 +150,6 @@ void waldo__transfer_free(waldo__transfer *transfer)
         explicit_bzero((char *)transfer->auth_line, strlen(transfer->auth_line));
     }
     curl_slist_free_all(transfer->headers);
-    curl_url_cleanup(transfer->url);
     waldo_error_free(transfer->error);
     waldo__buf_free(&transfer->head);
     waldo__buf_free(&transfer->body);

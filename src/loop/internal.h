@@ -27,6 +27,7 @@ struct waldo__loop {
     int timer_fd;
     pid_t pid; /* the process it was made in */
     int in_round;
+    int64_t now_ns;  /* when the current round began */
     int64_t stop_ns; /* this round starts nothing new after it */
     waldo_poster *poster;
 

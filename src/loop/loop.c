@@ -30,6 +30,7 @@ waldo_status waldo__loop_new(waldo__loop **ret_loop, waldo_error **ret_err)
         return waldo__error_nomem(ret_err);
     }
     loop->pid = getpid();
+    loop->now_ns = waldo__now_ns();
     loop->timer_fd_due = WALDO__NEVER;
     loop->stop_ns = WALDO__NEVER;
     waldo__task_ring_init(&loop->tasks);
@@ -102,6 +103,11 @@ void waldo__loop_free(waldo__loop *loop)
     }
     waldo__free(loop->heap);
     waldo__free(loop);
+}
+
+int64_t waldo__loop_now(const waldo__loop *loop)
+{
+    return loop->now_ns;
 }
 
 int waldo__loop_forked(const waldo__loop *loop)
@@ -346,6 +352,7 @@ static int do_round(waldo__loop *loop, const struct epoll_event *events, int cou
     size_t done;
 
     loop->in_round = 1;
+    loop->now_ns = now;
     loop->stop_ns = max_us != 0 ? now + (int64_t)max_us * 1000 : WALDO__NEVER;
     done = run_events(loop, events, count);
     done += waldo__timers_run(loop, now);

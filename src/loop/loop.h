@@ -36,6 +36,9 @@ int waldo__loop_forked(const waldo__loop *loop);
  */
 waldo_status waldo__loop_round(waldo__loop *loop, int64_t deadline_ns, uint32_t max_us);
 
+/* When the current or the last round began: a cheap clock for what may be a little late. */
+int64_t waldo__loop_now(const waldo__loop *loop);
+
 /* ---- watches ---- */
 
 enum { WALDO__READ = 1u, WALDO__WRITE = 2u, WALDO__HANGUP = 4u };

@@ -4,6 +4,7 @@
 Prints its port; answers every request with "secure". Ends when its standard input does.
 """
 
+import contextlib
 import http.server
 import os
 import ssl
@@ -43,7 +44,8 @@ def main():
                                         do_handshake_on_connect=False)
     print(server.server_address[1], flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    sys.stdin.read()
+    with contextlib.suppress(OSError):
+        sys.stdin.read()
 
 
 if __name__ == '__main__':
