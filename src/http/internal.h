@@ -95,6 +95,7 @@ struct waldo__transfer {
     int in_callback;
     int dropped; /* within a callback */
     int done;
+    int ended; /* by its owner or by a limit: what came and was not given is dropped */
     waldo_status status;
     waldo_error *error;
     char error_text[CURL_ERROR_SIZE];

@@ -165,9 +165,8 @@ static void end(waldo__transfer *transfer, waldo_status status)
         transfer->status = status;
     }
     transfer->done = 1;
-    transfer->head_given = 1;
+    transfer->ended = 1;
     transfer->owner_paused = 0;
-    waldo__buf_clear(&transfer->body);
     queue(transfer);
 }
 
@@ -240,13 +239,17 @@ void waldo__transfer_deliver(void *userdata)
     waldo__transfer *transfer = userdata;
 
     transfer->in_callback = 1;
-    if (transfer->head_ready && !transfer->head_given) {
+    if (transfer->head_ready && !transfer->head_given && !transfer->ended) {
         give_head(transfer);
     }
-    if (!transfer->dropped && !transfer->owner_paused && transfer->body.len > 0) {
+    if (!transfer->dropped && !transfer->owner_paused && !transfer->ended &&
+        transfer->body.len > 0) {
         give_body(transfer);
     }
     transfer->in_callback = 0;
+    if (transfer->ended) { /* not before: the owner may have ended it while reading from it */
+        waldo__buf_clear(&transfer->body);
+    }
     if (transfer->dropped) {
         waldo__transfer_free(transfer);
         return;

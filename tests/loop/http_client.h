@@ -25,7 +25,7 @@ struct course {
     waldo_status result;
     waldo_error *error;
     size_t stop_after; /* on_body fails once so many bytes came; 0: never */
-    int end_in_head, drop_in_head, drop_in_body;
+    int end_in_head, end_in_body, drop_in_head, drop_in_body;
 };
 
 static inline int client_open(struct client *client, const waldo__http_options *options)
@@ -64,6 +64,9 @@ static inline waldo_status course_on_body(void *userdata, waldo_str bytes)
 
     course->out_of_order |= !course->heads || course->dones;
     course->bodies++;
+    if (course->end_in_body) {
+        waldo__transfer_end(course->transfer, WALDO_ECANCELED); /* bytes stay readable */
+    }
     waldo__buf_add_str(&course->body, bytes);
     if (course->drop_in_body) {
         waldo__transfer_drop(course->transfer);

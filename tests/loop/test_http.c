@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "http/internal.h"
 #include "http_client.h"
 #include "httpd.h"
 
@@ -369,6 +370,7 @@ static void end_before_during_and_after(void **state)
     struct course early = { 0 };
     struct course in_head = { .end_in_head = 1 };
     struct course in_body = { .stop_after = 1 };
+    struct course while_reading = { .end_in_body = 1 };
 
     (void)state;
     course_start(&client, &early, &request, NULL);
@@ -385,6 +387,10 @@ static void end_before_during_and_after(void **state)
     assert_int_equal(in_body.result, WALDO_EUSER);
     assert_int_equal(in_body.bodies, 1);
     assert_int_equal(in_body.dones, 1);
+    course_run(&client, &while_reading, &request);
+    assert_int_equal(while_reading.result, WALDO_ECANCELED);
+    assert_string_equal(text_of(&while_reading.body), "half");
+    course_free(&while_reading);
     course_free(&early);
     course_free(&in_head);
     course_free(&in_body);
@@ -457,6 +463,7 @@ static void paused_transfer_stops_and_goes_on(void **state)
         waldo__loop_round(client.loop, until, 0);
     }
     assert_int_equal(course.body.len, held);
+    assert_true(course.transfer->body.len <= 256 * 1024 + CURL_MAX_WRITE_SIZE);
     assert_int_equal(course.dones, 0);
     waldo__transfer_pause(course.transfer, 0);
     course_wait(&client, &course);

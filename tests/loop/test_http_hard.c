@@ -165,6 +165,37 @@ static void fresh_connection_that_dies(void **state)
     close_all();
 }
 
+static void serve_rudely(httpd *on, int fd, int connection)
+{
+    char some[1000];
+
+    (void)on;
+    (void)connection;
+    (void)!recv(fd, some, sizeof some, 0);
+}
+
+/* SIGPIPE is at its default here: a write to a closed connection must not end the process. */
+static void closed_while_sending_is_no_sigpipe(void **state)
+{
+    enum { LARGE = 8 * 1024 * 1024 };
+    char *large = calloc(1, LARGE);
+
+    (void)state;
+    open_all(serve_rudely);
+    for (int i = 0; i < 5; i++) {
+        waldo__http_request request = { .url = server.url,
+                                        .method = "POST",
+                                        .body = { large, LARGE } };
+        struct course course = { 0 };
+
+        course_run(&client, &course, &request);
+        assert_int_equal(course.result, WALDO_EUNKNOWN_OUTCOME);
+        course_free(&course);
+    }
+    close_all();
+    free(large);
+}
+
 /* An idle connection that the server closed meanwhile is noticed before anything is sent. */
 static void serve_one_each(httpd *on, int fd, int connection)
 {
@@ -464,6 +495,7 @@ int main(void)
         cmocka_unit_test(dying_connection_never_sends_twice),
         cmocka_unit_test(safe_request_is_sent_again),
         cmocka_unit_test(fresh_connection_that_dies),
+        cmocka_unit_test(closed_while_sending_is_no_sigpipe),
         cmocka_unit_test(closed_idle_connection_is_no_failure),
         cmocka_unit_test(lookup_failures_and_limits),
         cmocka_unit_test(cancel_during_a_lookup_returns_at_once),
@@ -472,8 +504,10 @@ int main(void)
         cmocka_unit_test(killed_host_gives_the_peer_its_end),
         cmocka_unit_test(forked_child_does_no_harm),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed;
 
+    signal(SIGPIPE, SIG_DFL);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
     usleep(3200 *
            1000); /* libcurl's abandoned resolver threads still own memory until they return */
     waldo_library_shutdown();
