@@ -1,7 +1,7 @@
 /*
- * Running what the model asked for. Each call goes asking -> waiting -> ready -> dispatch -> running ->
- * ended -> done; every step that could have an effect waits for its record to be durable. Results
- * become items in call order once all are done.
+ * Running what the model asked for. Each call goes asking -> waiting -> ready -> dispatch ->
+ * running -> ended -> done; every step that could have an effect waits for its record to be
+ * durable. Results become items in call order once all are done.
  */
 #include "agent/run.h"
 
@@ -433,7 +433,7 @@ static void fail_args(waldo__slot *slot, int cut, const waldo_error *error)
               why, waldo_error_message(error), (int)schema.len, schema.ptr);
 }
 
-/* A key that is the same for this logical call whenever it is tried, and differs for every other. */
+/* A key: the same for this logical call whenever it is tried, another for every other. */
 static void make_key(waldo__slot *slot)
 {
     const waldo_item *item = call_item(slot);
@@ -535,6 +535,14 @@ void waldo__run_call_tools(waldo_run *run, size_t from, int cut)
         pump(run);
         waldo__run_notify(run);
     }
+}
+
+void waldo__run_skip_calls(waldo_run *run, size_t from, waldo_stop stop, waldo_error *error)
+{
+    if (add_slots(run, from) != WALDO_OK) {
+        run->events.lost = 1;
+    }
+    waldo__run_interrupt(run, stop, error);
 }
 
 /* ---- the end ---- */

@@ -1,7 +1,7 @@
 /*
- * The queue of events of one run: bounded. Deltas of one kind coalesce. A run whose events are pulled
- * stops reading its model's stream while the queue is full; one that nobody has pulled from yet
- * forgets its oldest events instead.
+ * The queue of events of one run: bounded. Deltas of one kind coalesce. A run whose events are
+ * pulled stops reading its model's stream while the queue is full; one that nobody has pulled from
+ * yet forgets its oldest events instead.
  */
 #ifndef WALDO_AGENT_EVENTS_H
 #define WALDO_AGENT_EVENTS_H

@@ -128,6 +128,7 @@ static const char *const settle_texts[] = {
     [WALDO_STOP_CANCELLED] = "The host cancelled the run.",
     [WALDO_STOP_LIMIT] = "A limit of the run was reached.",
     [WALDO_STOP_FAILED] = "The run failed.",
+    [WALDO_STOP_REFUSED] = "The model refused.",
 };
 
 void waldo__run_interrupt(waldo_run *run, waldo_stop stop, waldo_error *error)

@@ -1,7 +1,8 @@
 /*
- * One run inside the library. What it does lives in four files:
+ * One run inside the library. What it does lives in five files:
  *   run.c      the object and its public face
  *   journal.c  append -> durable -> act
+ *   epoch.c    what requests begin with, and how items get into them
  *   turn.c     asking the model, reading, trying again
  *   calls.c    running what the model asked for: approvals, order, limits
  */
@@ -169,12 +170,25 @@ void waldo__run_drop_request(waldo_run *run);
 /* Go on reading when the queue has room again. */
 void waldo__run_resume_reading(waldo_run *run);
 
+/* ---- epoch.c ---- */
+
+/* Freeze what every request begins with; journalled and told, with the reason. */
+waldo_status waldo__run_begin_epoch(waldo_run *run, const char *why, waldo_error **ret_err);
+
+/* Give the encoder the items it does not have yet. */
+waldo_status waldo__run_encode(waldo_run *run, waldo_error **ret_err);
 void waldo__run_free_epoch(waldo_run *run);
+
+/* Text, reasoning and calls: what one response is made of. */
+int waldo__is_response_part(waldo_item_kind kind);
 
 /* ---- calls.c ---- */
 
 /* Run the calls among items [from, count of the transcript). */
 void waldo__run_call_tools(waldo_run *run, size_t from, int cut);
+
+/* Do not run them: answer each as not run and come to rest. error is taken. */
+void waldo__run_skip_calls(waldo_run *run, size_t from, waldo_stop stop, waldo_error *error);
 
 /* End every call that is not done, with this text as its result. */
 void waldo__run_settle_calls(waldo_run *run, const char *text);

@@ -21,9 +21,9 @@ struct waldo_runtime {
     char owner[40];
     waldo_backend_env env;
     waldo__hook commit;
-    waldo__task wake; /* makes a round happen when appends wait for a commit */
-    waldo__ring runs;   /* all of them */
-    waldo__ring rested; /* those that came to rest and were not yet given out */
+    waldo__task wake;    /* makes a round happen when appends wait for a commit */
+    waldo__ring runs;    /* all of them */
+    waldo__ring rested;  /* those that came to rest and were not yet given out */
     waldo__ring journal; /* commits on their way */
     size_t working;      /* runs that are not at rest */
     waldo__sandbox_node sandboxes;
@@ -45,7 +45,7 @@ void waldo__runtime_append(waldo_runtime *rt, const char *stream, uint64_t expec
                            const waldo_str *records, size_t count, waldo_store_done_fn done,
                            void *userdata);
 
-/* Drive until done(userdata) is true; WALDO_OK, WALDO_ETIMEDOUT, WALDO_EREENTRANT, WALDO_EFORKED. */
+/* Drive until done(userdata) is true. WALDO_ETIMEDOUT, WALDO_EREENTRANT, WALDO_EFORKED. */
 waldo_status waldo__runtime_drive(waldo_runtime *rt, int64_t timeout_ms,
                                   int (*done)(void *userdata), void *userdata);
 

@@ -1,6 +1,7 @@
 /*
- * Asking the model: one request a turn, its stream read while it comes, tried again where that helps.
- * Deltas are provisional; the items of a response count once it has ended with its terminal event.
+ * Asking the model: one request a turn, its stream read while it comes, tried again where that
+ * helps. Deltas are provisional; the items of a response count once it has ended with its terminal
+ * event.
  */
 #include "agent/run.h"
 
@@ -23,140 +24,6 @@ enum {
 };
 
 static void send_request(waldo_run *run);
-
-/* ---- the epoch: what every request begins with ---- */
-
-static waldo_status write_instructions(const waldo_run *run, waldo__buf *out)
-{
-    const waldo_agent *agent = run->agent;
-
-    waldo__buf_puts(out, agent->instructions);
-    if (run->sandbox != NULL) {
-        const char *blocks[] = { agent->prompt, run->notes };
-
-        for (size_t i = 0; i < WALDO__COUNT(blocks); i++) {
-            if (blocks[i] != NULL && blocks[i][0] != '\0') {
-                waldo__buf_printf(out, "%s%s", out->len > 0 ? "\n\n" : "", blocks[i]);
-            }
-        }
-    }
-    return out->status;
-}
-
-static void declare_tools(const waldo__tools *tools, waldo_tool_decl *decls, size_t *count)
-{
-    for (size_t i = 0; i < tools->count; i++) {
-        const waldo_tool_options *options = waldo__tool_options(tools->at[i]);
-
-        decls[(*count)++] = (waldo_tool_decl){ .name = waldo__str(options->name),
-                                               .about = waldo__str(options->about),
-                                               .schema = waldo__tool_schema(tools->at[i]) };
-    }
-}
-
-static waldo_status begin_epoch(waldo_run *run, waldo_error **ret_err)
-{
-    const waldo_agent *agent = run->agent;
-    waldo__buf instructions = WALDO__BUF_INIT(ANSWER_MAX);
-    size_t count = 0, most = agent->host_tools.count + agent->sandbox_tools.count;
-    waldo_tool_decl *decls = waldo__calloc(most + 1, sizeof *decls);
-    waldo_status status = decls != NULL ? write_instructions(run, &instructions) : WALDO_ENOMEM;
-
-    if (status != WALDO_OK) {
-        waldo__error_nomem(ret_err);
-    } else {
-        if (run->sandbox != NULL) {
-            declare_tools(&agent->sandbox_tools, decls, &count);
-        }
-        declare_tools(&agent->host_tools, decls, &count);
-        status = waldo__model_ops(agent->model)
-                     ->new_encoder(
-                         &(waldo_model_epoch){
-                             .size = sizeof(waldo_model_epoch),
-                             .parallel_calls = run->limits.max_parallel > 1,
-                             .options = waldo__model_options(agent->model),
-                             .model = waldo__model_name(agent->model),
-                             .url = waldo__model_url(agent->model),
-                             .instructions = waldo__buf_str(&instructions),
-                             .tools = decls,
-                             .tool_count = count,
-                             .temperature = agent->has_temperature ? &agent->temperature : NULL },
-                         &run->encoder, ret_err);
-    }
-    waldo__buf_free(&instructions);
-    waldo__free(decls);
-    return status;
-}
-
-void waldo__run_free_epoch(waldo_run *run)
-{
-    if (run->encoder != NULL) {
-        waldo__model_ops(run->agent->model)->free_encoder(run->encoder);
-        run->encoder = NULL;
-    }
-    run->encoded = 0;
-}
-
-/* An epoch is journalled and told before the first request that is built in it. */
-static void record_epoch(waldo_run *run, const char *why)
-{
-    waldo__json_writer jw;
-    waldo__buf json;
-
-    waldo__record_begin(&json, &jw, "epoch");
-    waldo__jw_str(&jw, "model", waldo__str(waldo__model_string(run->agent->model)));
-    waldo__jw_str(&jw, "why", waldo__str(why));
-    waldo__record_end(run, &json, &jw);
-    waldo__events_text(&run->events, WALDO_EVENT_EPOCH, waldo__str(why));
-}
-
-/* Parts of one response belong into one append; everything else stands alone or with its kind. */
-static int is_response_part(waldo_item_kind kind)
-{
-    return kind == WALDO_ITEM_ASSISTANT || kind == WALDO_ITEM_REASONING ||
-           kind == WALDO_ITEM_TOOL_CALL;
-}
-
-static size_t group_end(const waldo_run *run, size_t from)
-{
-    waldo_item_kind first = waldo__transcript_item(&run->transcript, from)->kind;
-    size_t end = from + 1;
-
-    while (end < run->transcript.count) {
-        waldo_item_kind kind = waldo__transcript_item(&run->transcript, end)->kind;
-
-        if (is_response_part(first) ? !is_response_part(kind) : kind != first) {
-            break;
-        }
-        end++;
-    }
-    return end;
-}
-
-static waldo_status encode_items(waldo_run *run, waldo_error **ret_err)
-{
-    const waldo_model_ops *ops = waldo__model_ops(run->agent->model);
-
-    while (run->encoded < run->transcript.count) {
-        size_t end = group_end(run, run->encoded), count = end - run->encoded;
-        waldo_item *items = waldo__calloc(count, sizeof *items);
-        waldo_status status;
-
-        if (items == NULL) {
-            return waldo__error_nomem(ret_err);
-        }
-        for (size_t i = 0; i < count; i++) {
-            items[i] = *waldo__transcript_item(&run->transcript, run->encoded + i);
-        }
-        status = ops->append(run->encoder, items, count, ret_err);
-        waldo__free(items);
-        if (status != WALDO_OK) {
-            return status;
-        }
-        run->encoded = end;
-    }
-    return WALDO_OK;
-}
 
 /* ---- the key ---- */
 
@@ -333,7 +200,7 @@ static waldo_str scrub_into(waldo_run *run, waldo_str text, waldo__buf *room)
                                                                   : WALDO__S("[secret]");
 }
 
-/* Items come in with every registered secret replaced; verbatim provider JSON with one is dropped. */
+/* Items come in without secrets; verbatim provider JSON that holds one is dropped. */
 static waldo_status add_response_items(waldo_run *run, const waldo_response *response)
 {
     waldo_status status = WALDO_OK;
@@ -358,6 +225,48 @@ static waldo_status add_response_items(waldo_run *run, const waldo_response *res
     return status;
 }
 
+static int has_calls(const waldo_run *run, size_t from)
+{
+    for (size_t i = from; i < run->transcript.count; i++) {
+        if (waldo__transcript_item(&run->transcript, i)->kind == WALDO_ITEM_TOOL_CALL) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Finishes that end the turn even when calls stand in the response. */
+static const struct {
+    waldo_finish finish;
+    waldo_stop stop;
+    waldo_status status;
+    const char *text;
+} dead_ends[] = {
+    { WALDO_FINISH_FILTER, WALDO_STOP_FAILED, WALDO_EFILTER,
+      "the provider's content filter stopped the answer" },
+    { WALDO_FINISH_REFUSAL, WALDO_STOP_REFUSED, WALDO_EREFUSED, "the model refused to answer" },
+};
+
+/* 1 when the finish was one of them, and the turn has ended. */
+static int end_dead(waldo_run *run, size_t from, waldo_finish finish)
+{
+    for (size_t i = 0; i < WALDO__COUNT(dead_ends); i++) {
+        waldo_error *error = NULL;
+
+        if (dead_ends[i].finish != finish) {
+            continue;
+        }
+        waldo_error_set(&error, dead_ends[i].status, WALDO_CLASS_PROVIDER, "%s", dead_ends[i].text);
+        if (has_calls(run, from)) {
+            waldo__run_skip_calls(run, from, dead_ends[i].stop, error);
+        } else {
+            waldo__run_rest(run, dead_ends[i].stop, error);
+        }
+        return 1;
+    }
+    return 0;
+}
+
 /* What to do once a response is durable; the context is its finish. */
 static void after_response(waldo_run *run, void *context)
 {
@@ -365,27 +274,19 @@ static void after_response(waldo_run *run, void *context)
     waldo_error *error = NULL;
     size_t from = run->transcript.count;
 
-    while (from > 0 && is_response_part(waldo__transcript_item(&run->transcript, from - 1)->kind)) {
+    while (from > 0 &&
+           waldo__is_response_part(waldo__transcript_item(&run->transcript, from - 1)->kind)) {
         from--;
     }
-    for (size_t i = from; i < run->transcript.count; i++) {
-        if (waldo__transcript_item(&run->transcript, i)->kind == WALDO_ITEM_TOOL_CALL) {
-            waldo__run_call_tools(run, from, finish == WALDO_FINISH_LENGTH);
-            return;
-        }
+    if (end_dead(run, from, finish)) {
+        return;
     }
-    if (finish == WALDO_FINISH_LENGTH) {
+    if (has_calls(run, from)) {
+        waldo__run_call_tools(run, from, finish == WALDO_FINISH_LENGTH);
+    } else if (finish == WALDO_FINISH_LENGTH) {
         waldo_error_set(&error, WALDO_ELIMIT, WALDO_CLASS_PROVIDER,
                         "the answer was cut at the model's output limit: raise max_output_tokens");
         waldo__run_rest(run, WALDO_STOP_LIMIT, error);
-    } else if (finish == WALDO_FINISH_FILTER) {
-        waldo_error_set(&error, WALDO_EFILTER, WALDO_CLASS_PROVIDER,
-                        "the provider's content filter stopped the answer");
-        waldo__run_rest(run, WALDO_STOP_FAILED, error);
-    } else if (finish == WALDO_FINISH_REFUSAL) {
-        waldo_error_set(&error, WALDO_EREFUSED, WALDO_CLASS_PROVIDER,
-                        "the model refused to answer");
-        waldo__run_rest(run, WALDO_STOP_REFUSED, error);
     } else if (run->queued.count > 0) {
         waldo__run_ask(run);
     } else {
@@ -615,7 +516,7 @@ static void build_and_send(waldo_run *run, void *context)
     (void)context;
     run->attempt = 0;
     run->key_renewed = 0;
-    if (encode_items(run, &error) != WALDO_OK) {
+    if (waldo__run_encode(run, &error) != WALDO_OK) {
         waldo__run_rest(run, WALDO_STOP_FAILED, error);
         return;
     }
@@ -672,11 +573,10 @@ void waldo__run_ask(waldo_run *run)
     }
     waldo__run_set_state(run, WALDO_RUN_MODEL);
     if (run->encoder == NULL) {
-        if (begin_epoch(run, &error) != WALDO_OK) {
+        if (waldo__run_begin_epoch(run, "first request", &error) != WALDO_OK) {
             waldo__run_interrupt(run, WALDO_STOP_FAILED, error);
             return;
         }
-        record_epoch(run, "first request");
     }
     waldo__run_commit(run, build_and_send, NULL);
 }

@@ -4,7 +4,7 @@
 
 enum { MAX_ALTERNATIVES = 256, MAX_PATTERN = 1024 };
 
-/* One set such as [a-z]; *pattern stands behind '['. 1 when byte is in it; pattern moves behind ']'. */
+/* One set such as [a-z]; *pattern stands behind '[' and moves behind ']'. 1: byte is in it. */
 static int match_set(const char **pattern, char byte)
 {
     const char *at = *pattern;

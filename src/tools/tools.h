@@ -1,6 +1,6 @@
 /*
- * What the model can call. Each tool is one file: a parameter table, the texts the model sees, and a
- * function over the sandbox layer. The table of all is table.c.
+ * What the model can call. Each tool is one file: a parameter table, the texts the model sees, and
+ * a function over the sandbox layer. The table of all is table.c.
  */
 #ifndef WALDO_TOOLS_TOOLS_H
 #define WALDO_TOOLS_TOOLS_H

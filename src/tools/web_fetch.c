@@ -1,7 +1,7 @@
 /*
  * web_fetch: a page fetched by the host for an agent whose sandbox has no network. The name is held
- * against an allow-list before anything is sent; the transfer speaks https only, follows no redirect
- * and refuses private addresses at the moment of connecting.
+ * against an allow-list before anything is sent; the transfer speaks https only, follows no
+ * redirect and refuses private addresses at the moment of connecting.
  */
 #include <stdio.h>
 
@@ -154,19 +154,19 @@ static waldo_status web_fetch(void *userdata, waldo_tool_call *call)
     }
     s->call = waldo_tool_call_ref(call);
     waldo__buf_init(&s->body, PAGE_MAX);
-    status = waldo__http_start(waldo__tool_call_http(call),
-                               &(waldo__http_request){ .method = "GET",
-                                                       .url = url,
-                                                       .replay = WALDO__REPLAY_SAFE,
-                                                       .deadline_ns =
-                                                           waldo__deadline_ns(DEADLINE_MS),
-                                                       .public_only = 1,
-                                                       .compressed = 1,
-                                                       .userdata = s,
-                                                       .on_head = got_head,
-                                                       .on_body = got_body,
-                                                       .on_done = fetched },
-                               &s->transfer, &error);
+    status =
+        waldo__http_start(waldo__tool_call_http(call),
+                          &(waldo__http_request){ .method = "GET",
+                                                  .url = url,
+                                                  .replay = WALDO__REPLAY_SAFE,
+                                                  .deadline_ns = waldo__deadline_ns(DEADLINE_MS),
+                                                  .public_only = 1,
+                                                  .compressed = 1,
+                                                  .userdata = s,
+                                                  .on_head = got_head,
+                                                  .on_body = got_body,
+                                                  .on_done = fetched },
+                          &s->transfer, &error);
     if (status != WALDO_OK) {
         waldo__tool_fail_with(call, status, error);
         waldo_error_free(error);
@@ -185,10 +185,10 @@ waldo_tool *waldo_tool_web_fetch(const char *hosts)
         return waldo_tool_new(NULL); /* carries an error, as every list of tools needs */
     }
     return WALDO_TOOL(
-        .name = "web_fetch",
-        .about = "Fetch a web page with GET, from the user's machine. Only https and only the "
-                 "allowed hosts; redirects are told, not followed.",
-        .params = WALDO_PARAMS({ .name = "url", .type = WALDO_STRING, .about = "https URL." }),
-        .call = web_fetch, .userdata = allow_list, .destroy = waldo__free,
-        .flags = WALDO_PARALLEL_SAFE | WALDO_IDEMPOTENT | WALDO_READ_ONLY);
+            .name = "web_fetch",
+            .about = "Fetch a web page with GET, from the user's machine. Only https and only the "
+                     "allowed hosts; redirects are told, not followed.",
+            .params = WALDO_PARAMS({ .name = "url", .type = WALDO_STRING, .about = "https URL." }),
+            .call = web_fetch, .userdata = allow_list, .destroy = waldo__free,
+            .flags = WALDO_PARALLEL_SAFE | WALDO_IDEMPOTENT | WALDO_READ_ONLY);
 }

@@ -75,8 +75,8 @@ static size_t copy_item(char *to, waldo_str item)
 {
     const char *vendor = strstr(item.ptr, ",\"vendor\":\"");
     size_t head = vendor != NULL ? (size_t)(vendor - item.ptr) : item.len;
-    const char *tail = vendor != NULL ? strchr(vendor + strlen(",\"vendor\":\""), '"') + 1
-                                      : item.ptr + item.len;
+    const char *tail =
+        vendor != NULL ? strchr(vendor + strlen(",\"vendor\":\""), '"') + 1 : item.ptr + item.len;
     size_t rest = (size_t)(item.ptr + item.len - tail);
 
     memcpy(to, item.ptr, head);

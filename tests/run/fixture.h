@@ -1,4 +1,4 @@
-/* What the tests of the run engine share: a stand-in model, a runtime, and tools that note what they did. */
+/* What tests of the run engine share: a stand-in model, a runtime, tools that note their calls. */
 #ifndef WALDO_TEST_RUN_FIXTURE_H
 #define WALDO_TEST_RUN_FIXTURE_H
 
@@ -41,7 +41,7 @@ waldo_runtime *fixture_runtime(fixture *f, const waldo_runtime_options *options)
 /* The JSON of all items of a run without their vendor, one a line, in a static buffer. */
 const char *fixture_items(const waldo_run *run);
 
-/* Pull everything there is, driving; the kinds as words in a static buffer. Returns the last status. */
+/* Pull all there is, driving; the kinds as words in a static buffer. Returns the last status. */
 waldo_status fixture_pull(waldo_run *run, const char **ret_kinds);
 
 /* A tool that answers at once with its "text" argument and counts its calls in *userdata. */

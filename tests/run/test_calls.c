@@ -296,6 +296,25 @@ static void bad_calls_are_told_to_the_model(void **state)
     }
 }
 
+/* The model was stopped while it asked: what it asked for is not run. */
+static void calls_of_a_filtered_answer_are_not_run(void **state)
+{
+    fixture *f = *state;
+    int calls = 0;
+    waldo_agent *agent = agent_with(f, echo_tool(&calls, 0), NULL);
+    waldo_run *run;
+
+    fixture_replies(f, "[{\"calls\":[" ECHO("c1", "x") "," ECHO(
+                           "c2", "y") "],\"finish\":\"content_filter\"},{\"text\":\"fine\"}]");
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_EFILTER);
+    assert_int_equal(calls, 0);
+    assert_contains(fixture_items(run), "The call was not run.");
+    assert_int_equal(waldo_run_send(run, "again"), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    waldo_agent_unref(agent);
+}
+
 static void limits_stop_a_run(void **state)
 {
     fixture *f = *state;
@@ -554,6 +573,7 @@ int main(void)
         ROW(a_failing_status_ends_the_turn),
         ROW(a_tool_that_takes_too_long_is_an_error_for_the_model),
         ROW(bad_calls_are_told_to_the_model),
+        ROW(calls_of_a_filtered_answer_are_not_run),
         ROW(limits_stop_a_run),
         ROW(time_limit_stops_a_run),
         ROW(a_call_waits_for_the_host),

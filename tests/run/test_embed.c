@@ -114,7 +114,7 @@ static void dispatch_obeys_a_budget(void **state)
     waldo_agent_unref(agent);
 }
 
-/* 8 MiB of text: who pulls slowly stops the stream, who does not pull at all loses nothing but events. */
+/* 8 MiB of text: pulling slowly stops the stream, not pulling at all loses nothing but events. */
 static void a_long_answer_is_bounded_and_whole(void **state)
 {
     enum { PIECES = 64, PIECE = 128 * 1024 };

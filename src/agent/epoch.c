@@ -1,0 +1,153 @@
+/*
+ * The epoch of a run: the frozen part of its requests, and the encoder that items are added to.
+ * What was added is never encoded again.
+ */
+#include "agent/run.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "json/json.h"
+
+enum { INSTRUCTIONS_MAX = 64 * 1024 * 1024 };
+
+static waldo_status write_instructions(const waldo_run *run, waldo__buf *out)
+{
+    const waldo_agent *agent = run->agent;
+
+    waldo__buf_puts(out, agent->instructions);
+    if (run->sandbox != NULL) {
+        const char *blocks[] = { agent->prompt, run->notes };
+
+        for (size_t i = 0; i < WALDO__COUNT(blocks); i++) {
+            if (blocks[i] != NULL && blocks[i][0] != '\0') {
+                waldo__buf_printf(out, "%s%s", out->len > 0 ? "\n\n" : "", blocks[i]);
+            }
+        }
+    }
+    return out->status;
+}
+
+static void declare_tools(const waldo__tools *tools, waldo_tool_decl *decls, size_t *count)
+{
+    for (size_t i = 0; i < tools->count; i++) {
+        const waldo_tool_options *options = waldo__tool_options(tools->at[i]);
+
+        decls[(*count)++] = (waldo_tool_decl){ .name = waldo__str(options->name),
+                                               .about = waldo__str(options->about),
+                                               .schema = waldo__tool_schema(tools->at[i]) };
+    }
+}
+
+static waldo_status make_encoder(waldo_run *run, waldo_error **ret_err)
+{
+    const waldo_agent *agent = run->agent;
+    waldo__buf instructions = WALDO__BUF_INIT(INSTRUCTIONS_MAX);
+    size_t count = 0, most = agent->host_tools.count + agent->sandbox_tools.count;
+    waldo_tool_decl *decls = waldo__calloc(most + 1, sizeof *decls);
+    waldo_status status = decls != NULL ? write_instructions(run, &instructions) : WALDO_ENOMEM;
+
+    if (status != WALDO_OK) {
+        waldo__error_nomem(ret_err);
+    } else {
+        if (run->sandbox != NULL) {
+            declare_tools(&agent->sandbox_tools, decls, &count);
+        }
+        declare_tools(&agent->host_tools, decls, &count);
+        status = waldo__model_ops(agent->model)
+                     ->new_encoder(
+                         &(waldo_model_epoch){
+                             .size = sizeof(waldo_model_epoch),
+                             .parallel_calls = run->limits.max_parallel > 1,
+                             .options = waldo__model_options(agent->model),
+                             .model = waldo__model_name(agent->model),
+                             .url = waldo__model_url(agent->model),
+                             .instructions = waldo__buf_str(&instructions),
+                             .tools = decls,
+                             .tool_count = count,
+                             .temperature = agent->has_temperature ? &agent->temperature : NULL },
+                         &run->encoder, ret_err);
+    }
+    waldo__buf_free(&instructions);
+    waldo__free(decls);
+    return status;
+}
+
+void waldo__run_free_epoch(waldo_run *run)
+{
+    if (run->encoder != NULL) {
+        waldo__model_ops(run->agent->model)->free_encoder(run->encoder);
+        run->encoder = NULL;
+    }
+    run->encoded = 0;
+}
+
+/* An epoch is journalled and told before the first request that is built in it. */
+static void record_epoch(waldo_run *run, const char *why)
+{
+    waldo__json_writer jw;
+    waldo__buf json;
+
+    waldo__record_begin(&json, &jw, "epoch");
+    waldo__jw_str(&jw, "model", waldo__str(waldo__model_string(run->agent->model)));
+    waldo__jw_str(&jw, "why", waldo__str(why));
+    waldo__record_end(run, &json, &jw);
+    waldo__events_text(&run->events, WALDO_EVENT_EPOCH, waldo__str(why));
+}
+
+waldo_status waldo__run_begin_epoch(waldo_run *run, const char *why, waldo_error **ret_err)
+{
+    waldo_status status = make_encoder(run, ret_err);
+
+    if (status == WALDO_OK) {
+        record_epoch(run, why);
+    }
+    return status;
+}
+
+/* Parts of one response belong into one append; everything else stands alone or with its kind. */
+int waldo__is_response_part(waldo_item_kind kind)
+{
+    return kind == WALDO_ITEM_ASSISTANT || kind == WALDO_ITEM_REASONING ||
+           kind == WALDO_ITEM_TOOL_CALL;
+}
+
+static size_t group_end(const waldo_run *run, size_t from)
+{
+    waldo_item_kind first = waldo__transcript_item(&run->transcript, from)->kind;
+    size_t end = from + 1;
+
+    while (end < run->transcript.count) {
+        waldo_item_kind kind = waldo__transcript_item(&run->transcript, end)->kind;
+
+        if (waldo__is_response_part(first) ? !waldo__is_response_part(kind) : kind != first) {
+            break;
+        }
+        end++;
+    }
+    return end;
+}
+
+waldo_status waldo__run_encode(waldo_run *run, waldo_error **ret_err)
+{
+    const waldo_model_ops *ops = waldo__model_ops(run->agent->model);
+
+    while (run->encoded < run->transcript.count) {
+        size_t end = group_end(run, run->encoded), count = end - run->encoded;
+        waldo_item *items = waldo__calloc(count, sizeof *items);
+        waldo_status status;
+
+        if (items == NULL) {
+            return waldo__error_nomem(ret_err);
+        }
+        for (size_t i = 0; i < count; i++) {
+            items[i] = *waldo__transcript_item(&run->transcript, run->encoded + i);
+        }
+        status = ops->append(run->encoder, items, count, ret_err);
+        waldo__free(items);
+        if (status != WALDO_OK) {
+            return status;
+        }
+        run->encoded = end;
+    }
+    return WALDO_OK;
+}
