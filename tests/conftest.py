@@ -5,3 +5,4 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
 
 from standin import chat  # noqa: E402, F401  (a fixture)
+from program import agent, waldo  # noqa: E402, F401

@@ -1,32 +1,19 @@
 /* The option table: parsing, help and shell completion all come from it. */
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
 typedef struct option_row {
-    char letter; /* as in command.options; lower-case ones exist as short options too if shown */
-    const char *name;  /* long name */
+    char letter; /* as in command.options */
+    const char *name;
     const char *value; /* NULL: takes none */
     const char *about;
-    int is_short; /* -letter works */
+    int is_short; /* -letter works too */
     int (*set)(args *a, const char *value);
 } option_row;
-
-int usage_error(const char *format, ...)
-{
-    va_list list;
-
-    fputs("waldo: ", stderr);
-    va_start(list, format);
-    vfprintf(stderr, format, list);
-    va_end(list);
-    fputc('\n', stderr);
-    return EXIT_USAGE;
-}
 
 static int add_to_list(const char **list, int max, const char *value, const char *what)
 {
@@ -56,35 +43,41 @@ static int parse_number(const char *value, double low, double high, double *ret)
 
 static int parse_count(const char *value, long *ret)
 {
-    double number;
-    int code = parse_number(value, 1, 1000000, &number);
+    char *end;
 
-    *ret = code == EXIT_DONE ? (long)number : 0;
-    return code;
+    errno = 0;
+    *ret = strtol(value, &end, 10);
+    if (errno != 0 || end == value || *end != '\0' || *ret < 1 || *ret > 1000000) {
+        return usage_error("\"%s\" is not a whole number from 1 to 1000000", value);
+    }
+    return EXIT_DONE;
 }
 
-static int parse_word(const char *value, const char *const *words, int *ret)
+/* words: such as "copy|ro|rw"; the index of the one that value is */
+static int parse_word(const char *value, const char *words, int *ret)
 {
-    for (int i = 0; words[i] != NULL; i++) {
-        if (strcmp(value, words[i]) == 0) {
-            *ret = i;
+    size_t len = strlen(value);
+
+    *ret = 0;
+    for (const char *at = words; *at != '\0'; at += strspn(at, "|")) {
+        size_t size = strcspn(at, "|");
+
+        if (size == len && memcmp(at, value, len) == 0) {
             return EXIT_DONE;
         }
+        at += size;
+        ++*ret;
     }
-    fprintf(stderr, "waldo: \"%s\" is not one of:", value);
-    for (int i = 0; words[i] != NULL; i++) {
-        fprintf(stderr, " %s", words[i]);
-    }
-    fputc('\n', stderr);
-    return EXIT_USAGE;
+    return usage_error("\"%s\" is not one of %s", value, words);
 }
+
+static const char answers[] = "ask|never|always";
 
 static int parse_answer(const char *value, answer *ret)
 {
-    int word = 0,
-        code = parse_word(value, (const char *const[]){ "ask", "never", "always", NULL }, &word);
+    int word, code = parse_word(value, answers, &word);
 
-    *ret = (answer)(word + 1);
+    *ret = (answer)(ANSWER_ASK + word);
     return code;
 }
 
@@ -113,13 +106,11 @@ static int set_dir(args *a, const char *value)
     return EXIT_DONE;
 }
 
+static const char modes[] = "copy|ro|rw"; /* as waldo_workspace_mode */
+
 static int set_mode(args *a, const char *value)
 {
-    int word = 0,
-        code = parse_word(value, (const char *const[]){ "copy", "ro", "rw", NULL }, &word);
-
-    a->mode = word;
-    return code;
+    return parse_word(value, modes, &a->mode);
 }
 
 static int set_patch(args *a, const char *value)
@@ -187,6 +178,11 @@ static int set_tool_choice(args *a, const char *value)
     return EXIT_DONE;
 }
 
+static int set_max_time(args *a, const char *value)
+{
+    return parse_number(value, 0.001, 1e6, &a->max_time_s);
+}
+
 static int set_timeout(args *a, const char *value)
 {
     return parse_number(value, 0.001, 1e6, &a->timeout_s);
@@ -213,10 +209,18 @@ static int set_input(args *a, const char *value)
     return EXIT_DONE;
 }
 
+static int set_quiet(args *a, const char *value)
+{
+    (void)value;
+    a->quiet = 1;
+    return EXIT_DONE;
+}
+
+static const char colors[] = "auto|never|always";
+
 static int set_color(args *a, const char *value)
 {
-    int word = 0,
-        code = parse_word(value, (const char *const[]){ "auto", "never", "always", NULL }, &word);
+    int word, code = parse_word(value, colors, &word);
 
     a->color = word == 0 ? ANSWER_DEFAULT : word == 1 ? ANSWER_NEVER : ANSWER_ALWAYS;
     return code;
@@ -224,30 +228,32 @@ static int set_color(args *a, const char *value)
 
 static const option_row rows[] = {
     { 'm', "model", "MODEL", "such as chat:http://127.0.0.1:8080/v1#NAME", 1, set_model },
-    { 's', "sandbox", "SANDBOX", "such as local: ; again for one to fall back to", 1, set_sandbox },
-    { 'w', "workspace", "DIR", "work on this directory", 1, set_dir },
-    { 'M', "mode", "copy|ro|rw", "how the directory goes in; default copy", 0, set_mode },
+    { 's', "sandbox", "SANDBOX", "such as local: ; once more: one to fall back to", 1,
+      set_sandbox },
+    { 'w', "workspace", "DIR", "the directory to work on", 1, set_dir },
+    { 'M', "mode", modes, "how the directory goes in; default copy", 0, set_mode },
     { 'p', "patch", "FILE", "save what changed in the copy as a patch", 0, set_patch },
-    { 'a', "apply", "ask|never|always",
-      "apply the patch to the directory; default: ask on a terminal", 0, set_apply },
-    { 'A', "approve", "ask|never|always",
-      "ask before calls that change something, never ask, or approve everything; default: ask on a "
-      "terminal, else never",
-      0, set_approve },
+    { 'a', "apply", answers, "apply the patch to the directory; default ask on a terminal", 0,
+      set_apply },
+    { 'A', "approve", answers,
+      "ask before changes (default on a terminal), never ask, or approve all calls", 0,
+      set_approve },
     { 'i', "instructions", "TEXT", "what the agent is for", 0, set_instructions },
     { 'e', "each", "GLOB", "one run for each directory that matches, instead of -w", 0, set_each },
     { 'j', "jobs", "N", "runs at once with --each; default 4", 1, set_jobs },
-    { 'o', "out", "DIR", "patches of --each, one file a directory; default .", 0, set_out },
+    { 'o', "out", "DIR", "where --each puts its patches, one a directory; default .", 0, set_out },
     { 't', "max-turns", "N", "model requests for one prompt; default 50", 0, set_max_turns },
+    { 'L', "max-time", "SECONDS", "wall clock for one prompt; default: no limit", 0, set_max_time },
     { 'T', "temperature", "X", "sampling temperature", 0, set_temperature },
     { 'c', "tool-choice", "auto|required|none|TOOL", "how the first request must use tools", 0,
       set_tool_choice },
-    { 'O', "timeout", "SECONDS", "end the command after so long; default 120", 0, set_timeout },
-    { 'E', "env", "NAME=VALUE", "environment of the command; may be given again", 0, set_env },
-    { 'I', "input", NULL, "pass standard input on to the command", 0, set_input },
-    { 'x', "json", NULL, "print one event a line as JSON (docs/events.md), and nothing else", 0,
-      set_json },
-    { 'C', "color", "auto|never|always", "colours on stderr; NO_COLOR is obeyed", 0, set_color },
+    { 'O', "timeout", "SECONDS", "end the command after so long; default: no limit", 0,
+      set_timeout },
+    { 'E', "env", "NAME=VALUE", "for every command; may be given again", 0, set_env },
+    { 'I', "input", NULL, "pass standard input on to the command", 1, set_input },
+    { 'x', "json", NULL, "print one event a line as JSON and nothing else", 0, set_json },
+    { 'C', "color", colors, "colours on stderr; NO_COLOR is obeyed", 0, set_color },
+    { 'q', "quiet", NULL, "no progress on stderr", 1, set_quiet },
     { 'v', "verbose", NULL, "log to stderr", 1, set_verbose },
 };
 
@@ -258,19 +264,33 @@ static int takes(const command *c, const option_row *row)
     return strchr(c->options, row->letter) != NULL;
 }
 
-void args_help(const command *c, FILE *to)
+int option_at(const command *c, int index, option_info *ret)
 {
-    fprintf(to, "Usage: waldo %s %s\n\n%s\n\nOptions:\n", c->name, c->usage, c->about);
     for (int i = 0; i < ROWS; i++) {
-        if (takes(c, &rows[i])) {
-            char left[80];
-
-            snprintf(left, sizeof left, "%s%c%s--%s%s%s", rows[i].is_short ? "-" : " ",
-                     rows[i].is_short ? rows[i].letter : ' ', rows[i].is_short ? ", " : "  ",
-                     rows[i].name, rows[i].value != NULL ? " " : "",
-                     rows[i].value != NULL ? rows[i].value : "");
-            fprintf(to, "  %-36s %s\n", left, rows[i].about);
+        if (takes(c, &rows[i]) && index-- == 0) {
+            *ret = (option_info){ rows[i].is_short ? rows[i].letter : '\0', rows[i].name,
+                                  rows[i].value, rows[i].about };
+            return 1;
         }
+    }
+    if (index == 0) {
+        *ret = (option_info){ 'h', "help", NULL, "show this help" };
+    }
+    return index == 0;
+}
+
+void args_help(const command *c)
+{
+    option_info option;
+
+    printf("Usage: waldo %s %s\n\n%s\n\nOptions:\n", c->name, c->usage, c->about);
+    for (int i = 0; option_at(c, i, &option); i++) {
+        const char *value = option.value != NULL ? option.value : "";
+        int width = 4 + printf("  %c%c%c --%s %s", option.letter != '\0' ? '-' : ' ',
+                               option.letter != '\0' ? option.letter : ' ',
+                               option.letter != '\0' ? ',' : ' ', option.name, value);
+
+        printf("%*s%s\n", width < 39 ? 40 - width : 2, "", option.about);
     }
 }
 
@@ -279,7 +299,9 @@ static void make_tables(const command *c, struct option *longs, char *shorts)
 {
     size_t count = 0;
 
-    *shorts++ = '+'; /* options end at the first word: what follows may be a command of its own */
+    if (c->run == cmd_exec) {
+        *shorts++ = '+'; /* options end at the first word: the rest is a command of its own */
+    }
     for (int i = 0; i < ROWS; i++) {
         if (!takes(c, &rows[i])) {
             continue;
@@ -302,7 +324,7 @@ static void make_tables(const command *c, struct option *longs, char *shorts)
 
 static const option_row *row_of(int found)
 {
-    if (found >= LONG_BASE) {
+    if (found >= LONG_BASE && found < HELP) {
         return &rows[found - LONG_BASE];
     }
     for (int i = 0; i < ROWS; i++) {
@@ -320,21 +342,20 @@ int args_parse(const command *c, int argc, char **argv, args *a)
     int found;
 
     make_tables(c, longs, shorts);
+    argv[0] = (char *)"waldo"; /* what getopt's own messages begin with */
     while ((found = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-        const option_row *row;
-        int code;
+        const option_row *row = row_of(found);
 
         if (found == 'h' || found == HELP) {
-            args_help(c, stdout);
+            args_help(c);
             return EXIT_DONE;
         }
-        row = row_of(found);
         if (found == '?' || row == NULL) {
-            return usage_error("see waldo %s --help", c->name);
+            usage_error("see waldo %s --help", c->name);
+            return c->usage_code;
         }
-        code = row->set(a, optarg);
-        if (code != EXIT_DONE) {
-            return code;
+        if (row->set(a, optarg) != EXIT_DONE) {
+            return c->usage_code;
         }
     }
     a->rest = argv + optind;

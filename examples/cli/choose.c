@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -36,13 +37,14 @@ static int connect_loopback(int port)
 /* Copy the first "id" of a list of models; anything else is no list of models. */
 static int find_model(const char *reply, char *name, size_t size)
 {
-    const char *at = strstr(reply, "\"id\""), *end;
+    const char *at = strstr(reply, "\"data\""), *end;
 
-    if (strstr(reply, " 200 ") == NULL || at == NULL) {
+    at = at != NULL ? strstr(at, "\"id\"") : NULL;
+    if (strncmp(reply, "HTTP/1.", 7) != 0 || strncmp(reply + 8, " 200 ", 5) != 0 || at == NULL) {
         return 0;
     }
     at += strlen("\"id\"");
-    at += strspn(at, " :\t\n");
+    at += strspn(at, " :\t\r\n");
     end = *at == '"' ? strpbrk(at + 1, "\"\\") : NULL;
     if (end == NULL || *end != '"' || (size_t)(end - at) > size) {
         return 0;
@@ -51,9 +53,11 @@ static int find_model(const char *reply, char *name, size_t size)
     return name[0] != '\0';
 }
 
-int local_server_model(int port, char *name, size_t size)
+/* First model that a server on this port of the loopback names; 0 when there is none. */
+static int local_server_model(int port, char *name, size_t size)
 {
     static const char request[] = "GET /v1/models HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n";
+    time_t late = time(NULL) + 3;
     char reply[16384];
     size_t len = 0;
     ssize_t got;
@@ -63,7 +67,7 @@ int local_server_model(int port, char *name, size_t size)
         return 0;
     }
     if (send(fd, request, sizeof request - 1, MSG_NOSIGNAL) == (ssize_t)sizeof request - 1) {
-        while (len < sizeof reply - 1 &&
+        while (len < sizeof reply - 1 && time(NULL) < late &&
                (got = recv(fd, reply + len, sizeof reply - 1 - len, 0)) > 0) {
             len += (size_t)got;
         }
@@ -75,8 +79,10 @@ int local_server_model(int port, char *name, size_t size)
 
 static void tell(const args *a, const char *what, const char *value, const char *why)
 {
-    if (!a->json) {
-        fprintf(stderr, "%s %s (%s)\n", what, value, why);
+    if (!a->json && !a->quiet) {
+        fprintf(stderr, "%s ", what);
+        put_safe(stderr, (waldo_str){ value, strlen(value) });
+        fprintf(stderr, " (%s)\n", why);
     }
 }
 
@@ -94,10 +100,10 @@ static int choose_local_model(args *a)
             return EXIT_DONE;
         }
     }
-    fputs("waldo: no model: give -m, set WALDO_MODEL or OPENAI_API_KEY, put a line\n"
-          "  model = chat:URL#NAME\n"
-          "into the configuration file, or start a local server such as llama.cpp's on port 8080\n",
-          stderr);
+    complain("no model: give -m, set WALDO_MODEL or OPENAI_API_KEY, put a line\n"
+             "  model = chat:URL#NAME\n"
+             "into the configuration file, or start a local server such as llama.cpp's on port "
+             "8080");
     return EXIT_UNAVAILABLE;
 }
 
@@ -126,13 +132,13 @@ int choose_model(args *a)
     return EXIT_DONE;
 }
 
-int choose_sandbox(args *a)
+void choose_sandbox(args *a)
 {
     static char configured[512];
     const char *env = getenv("WALDO_SANDBOX"), *config = config_get("sandbox");
 
     if (a->sandboxes[0] != NULL) {
-        return EXIT_DONE;
+        return;
     }
     if (env != NULL && env[0] != '\0') {
         a->sandboxes[0] = env;
@@ -145,5 +151,4 @@ int choose_sandbox(args *a)
         a->sandboxes[0] = "local:";
         tell(a, "sandbox", "local:", "bubblewrap on this machine, without network");
     }
-    return EXIT_DONE;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <waldo/waldo.h>
 
-/* Exit codes; a command's own code is passed on by `exec`, which has EXIT_EXEC_FAILED besides. */
+/* Exit codes. `exec` passes its command's on and has those from 124 besides. */
 enum {
     EXIT_DONE = 0,
     EXIT_FAILED = 1,
@@ -13,7 +13,10 @@ enum {
     EXIT_LIMIT = 3,
     EXIT_WAITS = 4,
     EXIT_UNAVAILABLE = 5,
+    EXIT_EXEC_TIMEOUT = 124,
     EXIT_EXEC_FAILED = 125,
+    EXIT_EXEC_NO_START = 127,
+    EXIT_SIGNAL_BASE = 128,
     EXIT_INTERRUPTED = 130
 };
 
@@ -36,6 +39,7 @@ typedef struct args {
     const char *out_dir;
     long jobs;
     long max_turns;
+    double max_time_s;
     double timeout_s;
     double temperature;
     int has_temperature;
@@ -43,6 +47,7 @@ typedef struct args {
     const char *tool_choice_name;
     int json;
     int verbose;
+    int quiet;
     int with_input;
     answer color;
     char **rest; /* what stands behind the options; NULL-terminated */
@@ -54,67 +59,123 @@ typedef struct command {
     const char *usage; /* behind "waldo NAME" */
     const char *about;
     const char *options; /* letters of the option table it takes */
+    int usage_code;      /* exit code for a wrong command line */
     int (*run)(args *a);
 } command;
 
-extern const command commands[];
+extern const command commands[]; /* ended by a row without a name */
 
-/* args.c: EXIT_DONE, or an exit code to leave with. */
+/* One option as help, manual and completions show it. */
+typedef struct option_info {
+    char letter; /* 0: has a long form only */
+    const char *name;
+    const char *value; /* NULL: takes none */
+    const char *about;
+} option_info;
+
+/* ---- args.c ---- */
+
+/* -1, or an exit code to leave with: the help was printed, or an error told. */
 int args_parse(const command *c, int argc, char **argv, args *a);
-void args_help(const command *c, FILE *to);
-int usage_error(const char *format, ...) WALDO_PRINTF(1, 2);
+void args_help(const command *c);
+/* The options of a command by index from 0; 0 past the last. */
+int option_at(const command *c, int index, option_info *ret);
+
+int print_completion(const char *shell); /* completion.c; an exit code */
 
 /* config.c: a value from $XDG_CONFIG_HOME/waldo/config ("key = value" lines), or NULL. */
 const char *config_get(const char *key);
 
-/* choose.c: set what was not said, and print the choice with its reason to stderr. */
+/* ---- choose.c: set what was not said, and print the choice with its reason to stderr ---- */
 int choose_model(args *a);
-int choose_sandbox(args *a);
+void choose_sandbox(args *a);
 
-/* First model a server on this port of the loopback names; 0 when there is none. */
-int local_server_model(int port, char *name, size_t size);
+/* ---- text.c ---- */
 
-/* session.c */
+int is_terminal(FILE *file);
+/*
+ * Text from a model, a command or a server must not drive the terminal or hide from its reader:
+ * control characters and those that turn the direction of writing are shown, not sent.
+ */
+void put_safe(FILE *to, waldo_str text);
+void put_json_string(FILE *to, const char *text);
+void complain(const char *format, ...) WALDO_PRINTF(1, 2);   /* "waldo: ..." on stderr */
+int usage_error(const char *format, ...) WALDO_PRINTF(1, 2); /* the same; EXIT_USAGE */
+
+/* ---- output.c: standard output, byte by byte what was given ---- */
+
+int write_fully(int fd, waldo_str bytes); /* waits for room in a pipe; errno, or 0 */
+void output_write(waldo_str bytes);       /* nothing any more behind the first failure */
+int output_error(void);                   /* errno of the first failure; 0: none */
+/* An exit code: what was printed through stdio and output_write() has arrived, or code_failed. */
+int output_finish(int code, int code_failed);
+
+/* ---- input.c: lines of standard input, while the runtime goes on ---- */
+
+typedef enum line_end { LINE_READ, LINE_EOF, LINE_STOPPED, LINE_FAILED } line_end;
+
+/* ret_line is borrowed until the next call, without its newline. */
+line_end input_line(waldo_runtime *rt, waldo_str *ret_line);
+void input_discard(void); /* forget what was typed ahead */
+int has_terminal(void);   /* somebody can be asked */
+/* An answer to a question on the terminal, as input_line(). */
+line_end input_ask(waldo_runtime *rt, const char *question, waldo_str *ret_line);
+int answer_is(waldo_str line, const char *letter, const char *word);
+
+/* ---- stop.c ---- */
+
+/* The first SIGINT, SIGTERM or SIGHUP runs stop from dispatch, the second leaves at once. */
+int stop_on_signals(waldo_runtime *rt, waldo_post_fn stop, void *userdata);
+int was_interrupted(void);
+void stop_again(void); /* the next signal is a first one */
+int stop_fd(void);     /* readable from the first signal on; -1 before stop_on_signals() */
+
+/* ---- session.c ---- */
+
 typedef struct session {
+    const args *a;
     waldo_runtime *rt;
     waldo_cancel *cancel;
     waldo_agent *agent;
     waldo_sandbox_spec *spec;
+    waldo_run *run; /* what a signal stops, when it is not everything that has .cancel */
 } session;
 
-int session_open(session *s, const args *a);
+int session_open(session *s, const args *a); /* an exit code; close it in any case */
 void session_close(session *s);
-waldo_runtime *open_runtime(const args *a);
-waldo_sandbox_spec *make_spec(const args *a);
+waldo_runtime *open_runtime(const args *a); /* NULL: told why */
+/* command_timeout_ms as in the spec's options. NULL: told why */
+waldo_sandbox_spec *make_spec(const args *a, int64_t command_timeout_ms);
+int check_directory(const args *a); /* of -w; an exit code */
+int can_ask(const args *a);
+int drive(session *s, waldo_run *run); /* to the end of a turn; an exit code */
+/* Save what run changed and give the run up; its exit code, or that of the saving. */
+int finish_run(session *s, waldo_run *run, const char *file, int code);
 
-/* stop.c: the first SIGINT or SIGTERM triggers the cancel object, the second leaves at once. */
-int stop_on_signals(waldo_cancel *cancel);
-int was_interrupted(void);
+/* ---- show.c: events on stdout and stderr, and what an end means ---- */
 
-/* show.c: events on stdout and stderr, and what an end means. */
-void show_event(const args *a, const waldo_event *event);
-void show_end_of_turn(const args *a);
-int exit_code_of(waldo_status status);
-int fail_with(const char *what, const waldo_error *error, waldo_status status);
-int use_color(const args *a, FILE *to);
+void show_event(const args *a, const char *label, const waldo_event *event);
+/* Tell how a turn ended; its exit code. */
+int show_end(const args *a, const char *label, const waldo_error *error, waldo_status status);
+int exit_code_of(const waldo_error *error, waldo_status status);
+int use_color(const args *a);
 
-/* patch.c: save and apply what a run changed. */
-int finish_changes(const args *a, waldo_run *run, const char *patch_file);
+/* ---- approve.c ---- */
 
-/* ask.c: a question on the terminal; 0 when there is none. */
-int ask_yes_no(const char *question);
-int has_terminal(void);
+/* Ask about the call of a WALDO_EVENT_APPROVAL and pass the answer on. */
+void ask_approval(session *s, waldo_run *run, const waldo_event *event);
+
+/* ---- changes.c ---- */
+
+/* Save what a run changed in its copy of dir as file (NULL: nowhere), apply it as --apply says. */
+int finish_changes(session *s, waldo_run *run, const char *dir, const char *file);
+int check_patch_file(const char *file); /* can it be written later? An exit code */
+
+int run_each(args *a, const char *prompt); /* each.c: `run --each` */
 
 int cmd_run(args *a);
 int cmd_chat(args *a);
 int cmd_exec(args *a);
 int cmd_doctor(args *a);
-
-/* each.c: `run --each` */
-int run_each(args *a, const char *prompt);
-
-/* run.c */
-char *read_prompt(const args *a);
-int drive(const args *a, waldo_run *run);
 
 #endif

@@ -1,4 +1,4 @@
-/* The configuration file: lines of "key = value", # for comments. */
+/* The configuration file: lines of key = value or key = "value", # for comments. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +32,18 @@ static char *trim(char *text)
     return text;
 }
 
+/* The text between quotes, in place, when there are any. */
+static char *unquote(char *text)
+{
+    size_t len = strlen(text);
+
+    if (len >= 2 && (text[0] == '"' || text[0] == '\'') && text[len - 1] == text[0]) {
+        text[len - 1] = '\0';
+        text++;
+    }
+    return text;
+}
+
 const char *config_get(const char *key)
 {
     static char value[4096];
@@ -42,12 +54,12 @@ const char *config_get(const char *key)
     while (file != NULL && found == NULL && fgets(line, sizeof line, file) != NULL) {
         char *equals = strchr(line, '=');
 
-        if (line[0] == '#' || equals == NULL) {
+        if (line[strspn(line, " \t")] == '#' || equals == NULL) {
             continue;
         }
         *equals = '\0';
         if (strcmp(trim(line), key) == 0) {
-            snprintf(value, sizeof value, "%s", trim(equals + 1));
+            snprintf(value, sizeof value, "%s", unquote(trim(equals + 1)));
             found = value;
         }
     }

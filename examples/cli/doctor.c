@@ -1,5 +1,4 @@
 /* `waldo doctor`: what works here, and what is missing. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -18,14 +17,21 @@ static const char *isolation_name(waldo_isolation isolation)
                                                                                 : "unknown";
 }
 
+static void put_indented(const char *text)
+{
+    fputs("      ", stdout);
+    put_safe(stdout, (waldo_str){ text, strlen(text) });
+    fputc('\n', stdout);
+}
+
 static void report(void *userdata, const waldo_backend_report *backend)
 {
     checkup *c = userdata;
 
-    printf("  %-8s %-4s isolation %-10s %s\n", backend->name, backend->usable ? "ok" : "no",
+    printf("  %s  %-8s isolation %-10s %s\n", backend->usable ? "ok" : "no", backend->name,
            isolation_name(backend->isolation), backend->about);
     if (!backend->usable) {
-        printf("           %s\n", backend->reason);
+        put_indented(backend->reason);
     }
     c->usable += backend->usable;
 }
@@ -41,11 +47,38 @@ static int check_backends(waldo_runtime *rt)
 {
     checkup c = { 0 };
 
-    printf("Sandboxes\n");
+    printf("Sandboxes of this build\n");
     waldo_backend_probe(rt, report, reported, &c);
     while (!c.over && waldo_runtime_step(rt, WALDO_FOREVER) == WALDO_OK) {
     }
     return c.usable > 0;
+}
+
+/* Open the chosen sandbox and run a command in it. */
+static int check_sandbox(waldo_runtime *rt, const args *a)
+{
+    waldo_sandbox_spec *spec = make_spec(a, 0);
+    waldo_sandbox *sandbox = spec != NULL ? waldo_sandbox_new(rt, spec) : NULL;
+    waldo_exec_result *result = NULL;
+    waldo_error *error = NULL;
+    waldo_status status = WALDO_EINVAL;
+    int works = 0;
+
+    if (sandbox != NULL) {
+        status = waldo_sandbox_exec_wait(sandbox, &WALDO_EXEC(.cmd = "exit 42"), &result, &error);
+        works = status == WALDO_OK && result->end == WALDO_EXEC_EXITED && result->exit_code == 42;
+        printf("  %s  %s  isolation %s\n", works ? "ok" : "no", a->sandboxes[0],
+               isolation_name(waldo_sandbox_isolation(sandbox)));
+    }
+    if (sandbox != NULL && !works) {
+        put_indented(error != NULL ? waldo_error_message(error)
+                                   : "a command did not end as it should");
+    }
+    waldo_error_free(error);
+    waldo_exec_result_free(result);
+    waldo_sandbox_unref(sandbox);
+    waldo_sandbox_spec_unref(spec);
+    return works;
 }
 
 /* Ask for one word, with no tools and no sandbox. */
@@ -59,7 +92,7 @@ static int check_model(waldo_runtime *rt, const char *model)
 
     printf("  %s  %s\n", status == WALDO_OK ? "ok" : "no", model);
     if (status != WALDO_OK) {
-        printf("      %s\n", waldo_run_errmsg(run));
+        put_indented(waldo_run_errmsg(run));
     }
     waldo_run_free(run);
     waldo_agent_unref(agent);
@@ -68,10 +101,14 @@ static int check_model(waldo_runtime *rt, const char *model)
 
 int cmd_doctor(args *a)
 {
-    waldo_runtime *rt = open_runtime(a);
+    waldo_runtime *rt;
     const char *feature;
     int model_ok, sandbox_ok;
 
+    if (a->rest_count != 0) {
+        return usage_error("doctor takes no words behind its options");
+    }
+    rt = open_runtime(a);
     if (rt == NULL) {
         return EXIT_FAILED;
     }
@@ -80,8 +117,11 @@ int cmd_doctor(args *a)
         printf(" %s", feature);
     }
     printf("\n\n");
-    fflush(stdout);
     sandbox_ok = check_backends(rt);
+    printf("\nSandbox\n");
+    fflush(stdout);
+    choose_sandbox(a);
+    sandbox_ok = check_sandbox(rt, a) && sandbox_ok;
     printf("\nModel\n");
     fflush(stdout);
     model_ok = choose_model(a) == EXIT_DONE && check_model(rt, a->model);

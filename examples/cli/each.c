@@ -1,21 +1,29 @@
 /* `waldo run --each GLOB`: one run and one machine for each directory, one patch file each. */
+#include <errno.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
 enum { DEFAULT_JOBS = 4 };
 
+typedef struct task {
+    const char *dir;
+    char *patch; /* OUT/services-billing.patch for services/billing */
+} task;
+
 typedef struct batch {
-    args *a;
+    const args *a;
     session *s;
     const char *prompt;
-    glob_t dirs;
-    size_t next; /* of dirs, to be started */
+    task *tasks;
+    size_t count;
+    size_t next; /* to be started */
     size_t failed;
-    int code;
+    int code; /* what the failures have in common, else EXIT_FAILED */
 } batch;
 
 static int is_directory(const char *path)
@@ -25,51 +33,137 @@ static int is_directory(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static int start_next(batch *b)
+static int name_is_taken(const batch *b, const char *name)
 {
-    while (b->next < b->dirs.gl_pathc) {
-        const char *dir = b->dirs.gl_pathv[b->next++];
-
-        if (is_directory(dir)) {
-            return waldo_run_new(b->s->rt, b->s->agent,
-                                 &WALDO_RUN(.label = dir, .workspace = dir, .prompt = b->prompt,
-                                            .cancel = b->s->cancel)) != NULL;
+    for (size_t i = 0; i < b->count; i++) {
+        if (strcmp(b->tasks[i].patch, name) == 0) {
+            return 1;
         }
     }
     return 0;
 }
 
-/* services/billing -> OUT/services-billing.patch */
-static void patch_name(const args *a, const char *dir, char *name, size_t size)
+/* "../services/billing/" -> "services-billing"; "a/b" and "a-b" get different names. */
+static char *patch_name(const batch *b, const char *dir)
 {
-    size_t from;
+    const char *out = b->a->out_dir != NULL ? b->a->out_dir : ".";
+    char *flat, *name = NULL;
+    size_t len;
 
-    snprintf(name, size, "%s/", a->out_dir != NULL ? a->out_dir : ".");
-    from = strlen(name);
-    snprintf(name + from, size - from, "%s", dir);
-    while (strlen(name) > from && name[strlen(name) - 1] == '/') {
-        name[strlen(name) - 1] = '\0';
+    dir += strspn(dir, "./");
+    flat = strdup(*dir != '\0' ? dir : "workspace");
+    len = flat != NULL ? strlen(flat) : 0;
+    while (len > 0 && flat[len - 1] == '/') {
+        flat[--len] = '\0';
     }
-    for (char *at = name + from; *at != '\0'; at++) {
-        *at = *at == '/' ? '-' : *at;
+    for (size_t i = 0; i < len; i++) {
+        flat[i] = flat[i] == '/' ? '-' : flat[i];
     }
-    snprintf(name + strlen(name), size - strlen(name), ".patch");
+    for (int copy = 1; flat != NULL; copy++) {
+        char number[16] = "";
+
+        snprintf(number, sizeof number, copy > 1 ? "-%d" : "", copy);
+        if (asprintf(&name, "%s/%s%s.patch", out, flat, number) < 0) {
+            name = NULL;
+        }
+        if (name == NULL || !name_is_taken(b, name)) {
+            break;
+        }
+        free(name);
+    }
+    free(flat);
+    return name;
+}
+
+static int collect_tasks(batch *b, const glob_t *found)
+{
+    b->tasks = calloc(found->gl_pathc + 1, sizeof *b->tasks);
+    for (size_t i = 0; b->tasks != NULL && i < found->gl_pathc; i++) {
+        if (is_directory(found->gl_pathv[i])) {
+            char *patch = patch_name(b, found->gl_pathv[i]);
+
+            if (patch == NULL) {
+                return 0;
+            }
+            b->tasks[b->count++] = (task){ found->gl_pathv[i], patch };
+        }
+    }
+    return b->tasks != NULL;
+}
+
+static void show_events(void *userdata, waldo_run *run)
+{
+    batch *b = userdata;
+    const waldo_event *event;
+
+    while (waldo_run_next(run, 0, &event) == WALDO_OK) {
+        show_event(b->a, waldo_run_label(run), event);
+    }
+    if (output_error() != 0) {
+        waldo_cancel_trigger(b->s->cancel); /* nobody reads what comes */
+    }
+}
+
+static void note_failure(batch *b, int code)
+{
+    b->code = b->failed == 0 || b->code == code ? code : EXIT_FAILED;
+    b->failed++;
+}
+
+static int start_next(batch *b)
+{
+    task *t = &b->tasks[b->next];
+    waldo_run *run;
+
+    if (b->next == b->count || was_interrupted() || output_error() != 0) {
+        return 0;
+    }
+    b->next++;
+    run = waldo_run_new(b->s->rt, b->s->agent,
+                        &WALDO_RUN(.label = t->dir, .workspace = t->dir, .prompt = b->prompt,
+                                   .workspace_mode = b->a->mode, .cancel = b->s->cancel,
+                                   .userdata = t));
+    if (run == NULL) {
+        note_failure(b, show_end(b->a, t->dir, NULL, WALDO_ENOMEM));
+    } else {
+        waldo_run_on_ready(run, show_events, b);
+    }
+    return run != NULL;
+}
+
+static void show_answer(const batch *b, const waldo_run *run)
+{
+    const char *label = waldo_run_label(run), *text = waldo_run_text(run);
+
+    if (!b->a->json && text[0] != '\0') {
+        output_write((waldo_str){ "==> ", 4 });
+        output_write((waldo_str){ label, strlen(label) });
+        output_write((waldo_str){ " <==\n", 5 });
+        if (is_terminal(stdout)) {
+            put_safe(stdout, (waldo_str){ text, strlen(text) });
+            fflush(stdout);
+        } else {
+            output_write((waldo_str){ text, strlen(text) });
+        }
+        output_write((waldo_str){ "\n", 1 });
+    }
 }
 
 static void finish_one(batch *b, waldo_run *run)
 {
-    waldo_status status = waldo_run_status(run);
-    char file[4096];
+    const task *t = waldo_run_userdata(run);
+    struct stat info;
+    int code;
 
-    patch_name(b->a, waldo_run_label(run), file, sizeof file);
-    if (status == WALDO_OK) {
-        status = waldo_run_save_changes(run, file);
+    show_events(b, run);
+    show_answer(b, run);
+    code = show_end(b->a, t->dir, waldo_run_error(run), waldo_run_status(run));
+    code = finish_run(b->s, run, t->patch, code);
+    if (stat(t->patch, &info) == 0 && info.st_size == 0) {
+        unlink(t->patch); /* nothing changed, and git apply takes no empty file */
     }
-    if (status == WALDO_OK) {
-        fprintf(stderr, "%s: %s\n", waldo_run_label(run), file);
-    } else {
-        b->failed++;
-        b->code = fail_with(waldo_run_label(run), waldo_run_error(run), status);
+    if (code != EXIT_DONE) {
+        note_failure(b, code);
     }
     waldo_run_free(run);
 }
@@ -78,41 +172,56 @@ static int drive_all(batch *b)
 {
     long jobs = b->a->jobs > 0 ? b->a->jobs : DEFAULT_JOBS;
     waldo_run *run;
-    size_t started = 0;
 
-    for (long i = 0; i < jobs && start_next(b); i++) {
-        started++;
-    }
-    if (started == 0) {
-        return usage_error("no directory matches %s", b->a->each);
+    for (long i = 0; i < jobs; i++) {
+        start_next(b);
     }
     while ((run = waldo_runtime_next(b->s->rt, WALDO_FOREVER)) != NULL) {
         finish_one(b, run);
-        if (!was_interrupted() && start_next(b)) {
-            started++;
-        }
+        start_next(b);
     }
-    fprintf(stderr, "%zu run%s, %zu failed\n", started, started == 1 ? "" : "s", b->failed);
+    if (!b->a->quiet) {
+        complain("%zu of %zu runs done, %zu failed", b->next - b->failed, b->count, b->failed);
+    }
     return b->code;
+}
+
+static int drive_batch(batch *b)
+{
+    session s;
+    int code = session_open(&s, b->a);
+
+    b->s = &s;
+    if (code == EXIT_DONE) {
+        code = drive_all(b);
+    }
+    session_close(&s);
+    return was_interrupted() ? EXIT_INTERRUPTED : code;
 }
 
 int run_each(args *a, const char *prompt)
 {
-    session s;
-    batch b = { .a = a, .s = &s, .prompt = prompt };
-    int code = EXIT_DONE;
+    batch b = { .a = a, .prompt = prompt };
+    glob_t found = { 0 };
+    int code;
 
-    if (a->out_dir != NULL && !is_directory(a->out_dir)) {
-        return usage_error("--out %s is not a directory", a->out_dir);
+    if (a->out_dir != NULL && mkdir(a->out_dir, 0777) != 0 && errno != EEXIST) {
+        return usage_error("--out %s: %m", a->out_dir);
     }
-    if (glob(a->each, 0, NULL, &b.dirs) != 0) {
-        return usage_error("nothing matches %s", a->each);
+    if (a->out_dir != NULL && (!is_directory(a->out_dir) || access(a->out_dir, W_OK) != 0)) {
+        return usage_error("--out %s is not a directory to write to", a->out_dir);
     }
-    code = session_open(&s, a);
-    if (code == EXIT_DONE) {
-        code = drive_all(&b);
+    if (glob(a->each, 0, NULL, &found) == GLOB_NOSPACE || !collect_tasks(&b, &found)) {
+        code = show_end(a, NULL, NULL, WALDO_ENOMEM);
+    } else if (b.count == 0) {
+        code = usage_error("no directory matches %s", a->each);
+    } else {
+        code = drive_batch(&b);
     }
-    session_close(&s);
-    globfree(&b.dirs);
-    return was_interrupted() ? EXIT_INTERRUPTED : code;
+    for (size_t i = 0; i < b.count; i++) {
+        free(b.tasks[i].patch);
+    }
+    free(b.tasks);
+    globfree(&found);
+    return code;
 }

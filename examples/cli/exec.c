@@ -1,27 +1,67 @@
-/* `waldo exec`: one command through a backend, driven by a poll loop of the program's own. */
+/* `waldo exec`: one command through a sandbox, driven by a poll loop of the program's own. */
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "cli.h"
 
-enum { INPUT_BLOCK = 65536, SIGNAL_BASE = 128, TIMEOUT_CODE = 124 };
+enum { INPUT_BLOCK = 65536, RETRY_MS = 20 };
 
 typedef struct executing {
     waldo_job *job;
     int over;
     int code;
     int input_open;
+    size_t held; /* bytes of block that the command had no room for yet */
+    char block[INPUT_BLOCK];
 } executing;
 
 static void on_output(void *userdata, int stream, waldo_str bytes)
 {
-    FILE *to = stream == 2 ? stderr : stdout;
+    executing *e = userdata;
 
-    (void)userdata;
-    fwrite(bytes.ptr, 1, bytes.len, to);
-    fflush(to);
+    if (stream == 2) {
+        write_fully(STDERR_FILENO, bytes);
+        return;
+    }
+    output_write(bytes);
+    if (output_error() != 0 && e->job != NULL) {
+        waldo_job_cancel(e->job); /* nobody reads what comes */
+    }
+}
+
+static int code_of_end(const waldo_exec_result *result)
+{
+    switch (result->end) {
+    case WALDO_EXEC_EXITED:
+        return result->exit_code;
+    case WALDO_EXEC_SIGNALED:
+        return EXIT_SIGNAL_BASE + result->signal;
+    case WALDO_EXEC_TIMED_OUT:
+        complain("timed out after %g seconds", (double)result->timeout_ms / 1000);
+        return EXIT_EXEC_TIMEOUT;
+    case WALDO_EXEC_CANCELLED:
+        /* As if the command had itself written to the closed pipe. */
+        return output_error() == EPIPE ? EXIT_SIGNAL_BASE + SIGPIPE
+               : was_interrupted()     ? EXIT_INTERRUPTED
+                                       : EXIT_EXEC_FAILED;
+    case WALDO_EXEC_OOM:
+        complain("the sandbox ran out of memory");
+        return EXIT_SIGNAL_BASE + SIGKILL;
+    default:
+        complain("the sandbox was lost");
+        return EXIT_EXEC_FAILED;
+    }
+}
+
+static int told_failure(const waldo_error *error, waldo_status status)
+{
+    if (was_interrupted()) {
+        return EXIT_INTERRUPTED;
+    }
+    complain("%s", error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+    return status == WALDO_ESTART ? EXIT_EXEC_NO_START : EXIT_EXEC_FAILED;
 }
 
 static void on_done(void *userdata, waldo_status status, const waldo_exec_result *result,
@@ -31,102 +71,106 @@ static void on_done(void *userdata, waldo_status status, const waldo_exec_result
 
     e->over = 1;
     e->job = NULL;
-    e->code = EXIT_EXEC_FAILED;
-    if (status != WALDO_OK) {
-        fail_with("exec", error, status);
-    } else if (result->end == WALDO_EXEC_EXITED) {
-        e->code = result->exit_code;
-    } else if (result->end == WALDO_EXEC_SIGNALED) {
-        e->code = SIGNAL_BASE + result->signal;
-    } else if (result->end == WALDO_EXEC_TIMED_OUT) {
-        fprintf(stderr, "waldo: timed out after %lld ms\n", (long long)result->timeout_ms);
-        e->code = TIMEOUT_CODE;
-    } else if (result->end == WALDO_EXEC_CANCELLED) {
-        e->code = EXIT_INTERRUPTED;
-    } else {
-        fputs("waldo: the sandbox was lost\n", stderr);
+    e->code = status == WALDO_OK ? code_of_end(result) : told_failure(error, status);
+}
+
+/* Give the command what is held; it stays held while there is no room. */
+static void send_held(executing *e)
+{
+    int eof = e->held == 0;
+    waldo_status status = waldo_job_write(e->job, (waldo_str){ e->block, e->held }, eof);
+
+    if (status == WALDO_EBUSY) {
+        return;
+    }
+    e->held = 0;
+    if (status != WALDO_OK || eof) {
+        e->input_open = 0; /* or the command has closed its end */
     }
 }
 
-static void pass_input(executing *e)
+static void read_input(executing *e)
 {
-    char block[INPUT_BLOCK];
-    ssize_t got = read(STDIN_FILENO, block, sizeof block);
+    ssize_t got = read(STDIN_FILENO, e->block, sizeof e->block);
 
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
         return;
     }
-    if (got <= 0) {
-        e->input_open = 0;
-        waldo_job_write(e->job, (waldo_str){ "", 0 }, 1);
-        return;
-    }
-    while (waldo_job_write(e->job, (waldo_str){ block, (size_t)got }, 0) == WALDO_EBUSY) {
-        break; /* the block is kept back by not reading further: see wait_for_work() */
-    }
+    e->held = got > 0 ? (size_t)got : 0;
+    send_held(e);
 }
 
-static int drive_loop(waldo_runtime *rt, executing *e)
+static int drive_command(waldo_runtime *rt, executing *e)
 {
     while (!e->over) {
+        int reads = e->input_open && e->held == 0;
         struct pollfd fds[] = { { waldo_runtime_fd(rt), POLLIN, 0 },
-                                { e->input_open ? STDIN_FILENO : -1, POLLIN, 0 } };
+                                { reads ? STDIN_FILENO : -1, POLLIN, 0 } };
 
-        if (poll(fds, 2, -1) < 0 && errno != EINTR) {
+        if (poll(fds, 2, e->held > 0 ? RETRY_MS : -1) < 0 && errno != EINTR) {
+            complain("poll: %m");
             return EXIT_EXEC_FAILED;
         }
-        if (fds[1].revents != 0 && e->job != NULL) {
-            pass_input(e);
+        if (e->held > 0 && e->input_open) {
+            send_held(e);
+        } else if (fds[1].revents != 0) {
+            read_input(e);
         }
         waldo_runtime_dispatch(rt, 0);
     }
     return e->code;
 }
 
+static void stop_command(void *userdata)
+{
+    waldo_cancel_trigger(userdata);
+}
+
 static int execute(const args *a, waldo_runtime *rt, waldo_sandbox *sandbox, waldo_cancel *cancel)
 {
-    executing e = { .input_open = a->with_input };
+    static executing e;
     waldo_error *error = NULL;
-    waldo_status status = waldo_sandbox_exec(
+    waldo_status status;
+    int code;
+
+    e.input_open = a->with_input;
+    status = waldo_sandbox_exec(
         sandbox,
         &WALDO_EXEC(.argv = (const char *const *)a->rest,
                     .timeout_ms = (int64_t)(a->timeout_s * 1000),
                     .flags = WALDO_EXEC_ALL_OUTPUT | (a->with_input ? WALDO_EXEC_KEEP_STDIN : 0),
                     .on_output = on_output, .cancel = cancel),
         on_done, &e, &e.job, &error);
-
-    if (status != WALDO_OK) {
-        fail_with("exec", error, status);
-        waldo_error_free(error);
-        return EXIT_EXEC_FAILED;
-    }
-    return drive_loop(rt, &e);
+    code = status == WALDO_OK ? drive_command(rt, &e) : told_failure(error, status);
+    waldo_error_free(error);
+    return code;
 }
 
 int cmd_exec(args *a)
 {
     waldo_cancel *cancel;
-    waldo_runtime *rt;
+    waldo_runtime *rt = NULL;
     waldo_sandbox_spec *spec;
-    waldo_sandbox *sandbox;
+    waldo_sandbox *sandbox = NULL;
     int code = EXIT_EXEC_FAILED;
 
     if (a->rest_count == 0) {
-        return usage_error("exec needs a COMMAND behind its options; see waldo exec --help");
-    }
-    if (choose_sandbox(a) != EXIT_DONE) {
+        usage_error("exec needs a COMMAND behind its options; see waldo exec --help");
         return EXIT_EXEC_FAILED;
     }
-    rt = open_runtime(a);
+    if (check_directory(a) != EXIT_DONE) {
+        return EXIT_EXEC_FAILED;
+    }
+    if (a->sandboxes[0] == NULL) {
+        a->quiet = !is_terminal(stderr); /* stderr is the command's, too */
+        choose_sandbox(a);
+    }
     cancel = waldo_cancel_new();
-    if (rt == NULL || cancel == NULL || !stop_on_signals(cancel)) {
-        waldo_cancel_unref(cancel);
-        return EXIT_EXEC_FAILED;
-    }
-    spec = make_spec(a);
-    sandbox = waldo_sandbox_new(rt, spec);
-    if (sandbox != NULL) {
-        code = execute(a, rt, sandbox, cancel);
+    spec = make_spec(a, WALDO_FOREVER); /* a person knows when to stop; a model does not */
+    rt = spec != NULL ? open_runtime(a) : NULL;
+    if (rt != NULL && cancel != NULL && stop_on_signals(rt, stop_command, cancel)) {
+        sandbox = waldo_sandbox_new(rt, spec);
+        code = sandbox != NULL ? execute(a, rt, sandbox, cancel) : EXIT_EXEC_FAILED;
     }
     waldo_sandbox_unref(sandbox);
     waldo_sandbox_spec_unref(spec);

@@ -1,111 +1,152 @@
 /* What a run says: the answer on stdout, progress on stderr. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 
 enum { RESULT_LINES = 12, ARGS_SHOWN = 400 };
 
-int use_color(const args *a, FILE *to)
+static int in_line; /* the answer so far does not end with a newline */
+
+int use_color(const args *a)
 {
-    const char *no_color = getenv("NO_COLOR");
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
     if (a->color == ANSWER_ALWAYS || a->color == ANSWER_NEVER) {
         return a->color == ANSWER_ALWAYS;
     }
-    return isatty(fileno(to)) && (no_color == NULL || no_color[0] == '\0');
+    return is_terminal(stderr) && (no_color == NULL || no_color[0] == '\0') &&
+           (term == NULL || strcmp(term, "dumb") != 0);
 }
 
-/*
- * Text from a model or a command must not drive the terminal: control bytes other than newline and
- * tab are shown as '?'.
- */
-static void put_safe(FILE *to, waldo_str text)
+static void put_answer(waldo_str text)
 {
-    int terminal = isatty(fileno(to));
+    if (text.len == 0) {
+        return;
+    }
+    if (is_terminal(stdout)) {
+        put_safe(stdout, text);
+        fflush(stdout);
+    } else {
+        output_write(text);
+    }
+    in_line = text.ptr[text.len - 1] != '\n';
+}
 
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char byte = (unsigned char)text.ptr[i];
-
-        if (terminal && ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f)) {
-            byte = '?';
-        }
-        fputc(byte, to);
+static void end_line(void)
+{
+    if (in_line) {
+        put_answer((waldo_str){ "\n", 1 });
     }
 }
 
-static void put_dim(const args *a, const char *mark, waldo_str text)
+/* One remark on stderr: LABEL: MARK name text */
+static void put_dim(const args *a, const char *label, const char *mark, const char *name,
+                    waldo_str text)
 {
-    int color = use_color(a, stderr);
+    int color = use_color(a);
 
+    end_line();
     fputs(color ? "\033[2m" : "", stderr);
+    if (label != NULL) {
+        put_safe(stderr, (waldo_str){ label, strlen(label) });
+        fputs(": ", stderr);
+    }
     fputs(mark, stderr);
+    put_safe(stderr, (waldo_str){ name, strlen(name) });
+    fputs(name[0] != '\0' ? " " : "", stderr);
     put_safe(stderr, text);
     fputs(color ? "\033[0m\n" : "\n", stderr);
 }
 
-static waldo_str first_lines(waldo_str text, int lines)
+static void put_call(const args *a, const char *label, const waldo_event *event)
 {
+    waldo_str text = waldo_event_text(event);
+
+    text.len = text.len < ARGS_SHOWN ? text.len : ARGS_SHOWN;
+    put_dim(a, label, "> ", waldo_event_tool(event), text);
+}
+
+static void put_result(const args *a, const char *label, const waldo_event *event)
+{
+    waldo_str text = waldo_event_text(event);
+    int lines = RESULT_LINES;
     size_t len = 0;
 
+    while (text.len > 0 && text.ptr[text.len - 1] == '\n') {
+        text.len--;
+    }
     while (len < text.len && (text.ptr[len] != '\n' || --lines > 0)) {
         len++;
     }
-    return (waldo_str){ text.ptr, len };
+    put_dim(a, label, "  ", "", (waldo_str){ text.ptr, len });
+    if (len < text.len) {
+        put_dim(a, label, "  ...", "", (waldo_str){ "", 0 });
+    }
 }
 
-static void show_call(const args *a, const waldo_event *event)
+static void put_remark(const args *a, const char *label, const waldo_event *event)
 {
-    waldo_str text = waldo_event_text(event);
-    char mark[160];
-
-    snprintf(mark, sizeof mark, "> %s ", waldo_event_tool(event));
-    text.len = text.len < ARGS_SHOWN ? text.len : ARGS_SHOWN;
-    put_dim(a, mark, text);
+    put_dim(a, label, "! ", "", waldo_event_text(event));
 }
 
-void show_event(const args *a, const waldo_event *event)
+static void put_detail(const args *a, const char *label, const waldo_event *event)
 {
-    waldo_str text = waldo_event_text(event);
+    if (a->verbose) {
+        put_dim(a, label, "# ", "", waldo_event_text(event));
+    }
+}
 
-    if (a->json) {
-        text = waldo_event_json(event);
-        fwrite(text.ptr, 1, text.len, stdout);
-        fputc('\n', stdout);
-        fflush(stdout);
+static const struct {
+    waldo_event_kind kind;
+    void (*put)(const args *a, const char *label, const waldo_event *event);
+} remarks[] = {
+    { WALDO_EVENT_TOOL_CALL, put_call },   { WALDO_EVENT_TOOL_RESULT, put_result },
+    { WALDO_EVENT_RETRY, put_remark },     { WALDO_EVENT_WARNING, put_remark },
+    { WALDO_EVENT_REASONING, put_detail }, { WALDO_EVENT_SANDBOX, put_detail },
+    { WALDO_EVENT_EPOCH, put_detail },
+};
+
+/* {"run":LABEL, and the members of json, which begins with a brace */
+static void put_json_line(const char *label, waldo_str json)
+{
+    char *line = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&line, &size);
+
+    if (to == NULL) {
         return;
     }
-    switch (waldo_event_type(event)) {
-    case WALDO_EVENT_TEXT:
-        put_safe(stdout, text);
-        fflush(stdout);
-        break;
-    case WALDO_EVENT_TOOL_CALL:
-        show_call(a, event);
-        break;
-    case WALDO_EVENT_TOOL_RESULT:
-        put_dim(a, "  ", first_lines(text, RESULT_LINES));
-        break;
-    case WALDO_EVENT_RETRY:
-    case WALDO_EVENT_WARNING:
-        put_dim(a, "! ", text);
-        break;
-    case WALDO_EVENT_SANDBOX:
-        if (a->verbose) {
-            put_dim(a, "# ", text);
-        }
-        break;
-    default:
-        break;
+    if (label != NULL && json.len > 0) {
+        fputs("{\"run\":", to);
+        put_json_string(to, label);
+        fputc(',', to);
+        json.ptr++;
+        json.len--;
     }
+    fwrite(json.ptr, 1, json.len, to);
+    fputc('\n', to);
+    if (fclose(to) == 0) {
+        output_write((waldo_str){ line, size });
+    }
+    free(line);
 }
 
-void show_end_of_turn(const args *a)
+void show_event(const args *a, const char *label, const waldo_event *event)
 {
-    if (!a->json) {
-        fputc('\n', stdout);
-        fflush(stdout);
+    waldo_event_kind kind = waldo_event_type(event);
+
+    if (a->json) {
+        put_json_line(label, waldo_event_json(event));
+        return;
+    }
+    if (kind == WALDO_EVENT_TEXT && label == NULL) {
+        put_answer(waldo_event_text(event));
+    }
+    for (size_t i = 0; !a->quiet && i < sizeof remarks / sizeof remarks[0]; i++) {
+        if (remarks[i].kind == kind) {
+            remarks[i].put(a, label, event);
+        }
     }
 }
 
@@ -117,34 +158,84 @@ static const struct {
     { WALDO_END, EXIT_DONE },
     { WALDO_PENDING, EXIT_WAITS },
     { WALDO_ELIMIT, EXIT_LIMIT },
-    { WALDO_ECANCELED, EXIT_INTERRUPTED },
     { WALDO_EINVAL, EXIT_USAGE },
     { WALDO_ENOTSUP, EXIT_USAGE },
     { WALDO_EUTF8, EXIT_USAGE },
     { WALDO_EAUTH, EXIT_UNAVAILABLE },
     { WALDO_EQUOTA, EXIT_UNAVAILABLE },
     { WALDO_ERATE, EXIT_UNAVAILABLE },
+    { WALDO_EHTTP, EXIT_UNAVAILABLE },
+    { WALDO_EPROVIDER, EXIT_UNAVAILABLE },
     { WALDO_ECONNECT, EXIT_UNAVAILABLE },
     { WALDO_ERESOLVE, EXIT_UNAVAILABLE },
     { WALDO_ETLS, EXIT_UNAVAILABLE },
+    { WALDO_ETRANSPORT, EXIT_UNAVAILABLE },
     { WALDO_ETIMEDOUT_CONNECT, EXIT_UNAVAILABLE },
     { WALDO_EUNAVAILABLE, EXIT_UNAVAILABLE },
     { WALDO_ESETUP, EXIT_UNAVAILABLE },
+    { WALDO_ELOST, EXIT_UNAVAILABLE },
 };
 
-int exit_code_of(waldo_status status)
+int exit_code_of(const waldo_error *error, waldo_status status)
 {
+    int http_status = waldo_error_http_status(error);
+
+    if (error != NULL) {
+        status = waldo_error_status(error);
+    }
+    if (http_status == 404) {
+        return EXIT_UNAVAILABLE; /* no such model, or no such service */
+    }
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         if (codes[i].status == status) {
-            return codes[i].code;
+            return codes[i].code == EXIT_USAGE && http_status != 0 ? EXIT_FAILED : codes[i].code;
         }
     }
     return EXIT_FAILED;
 }
 
-int fail_with(const char *what, const waldo_error *error, waldo_status status)
+static void put_json_end(const char *label, const waldo_error *error, waldo_status status, int code)
 {
-    fprintf(stderr, "waldo: %s%s%s\n", what, what[0] != '\0' ? ": " : "",
-            error != NULL ? waldo_error_message(error) : waldo_status_text(status));
-    return exit_code_of(error != NULL ? waldo_error_status(error) : status);
+    char *json = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&json, &size);
+
+    if (to == NULL) {
+        return;
+    }
+    fprintf(to, "{\"type\":\"end\",\"exit_code\":%d,\"status\":\"%s\",\"http_status\":%d", code,
+            waldo_status_name(status), waldo_error_http_status(error));
+    fputs(",\"provider_code\":", to);
+    put_json_string(to, waldo_error_provider_code(error));
+    fputs(",\"request_id\":", to);
+    put_json_string(to, waldo_error_request_id(error));
+    fputs(",\"message\":", to);
+    put_json_string(to, waldo_error_message(error));
+    fputc('}', to);
+    if (fclose(to) == 0) {
+        put_json_line(label, (waldo_str){ json, size });
+    }
+    free(json);
+}
+
+int show_end(const args *a, const char *label, const waldo_error *error, waldo_status status)
+{
+    int code = exit_code_of(error, status);
+
+    status = error != NULL ? waldo_error_status(error) : status;
+    if (was_interrupted()) {
+        code = EXIT_INTERRUPTED;
+    }
+    end_line();
+    if (a->json) {
+        put_json_end(label, error, status, code);
+    }
+    if (status == WALDO_PENDING) {
+        complain("%s%sa call waits for approval, and nobody can be asked here; see --approve",
+                 label != NULL ? label : "", label != NULL ? ": " : "");
+    } else if (code != EXIT_DONE && code != EXIT_INTERRUPTED && output_error() == 0) {
+        complain("%s%s%s", label != NULL ? label : "", label != NULL ? ": " : "",
+                 error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+    }
+    return code;
 }

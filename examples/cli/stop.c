@@ -5,41 +5,70 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "cli.h"
 
-static atomic_int interrupted;
-static sigset_t signals;
+static struct {
+    atomic_int interrupted;
+    int fd;
+    sigset_t signals;
+    waldo_poster *poster; /* kept to the end: the thread may always need it */
+    waldo_post_fn stop;
+    void *userdata;
+} state = { .fd = -1 };
 
-static void *wait_for_signals(void *userdata)
+static void say(const char *text, size_t len)
 {
-    waldo_cancel *cancel = userdata;
-    int signal_number;
+    if (write(STDERR_FILENO, text, len) < 0) {
+        return; /* nobody is left to read it */
+    }
+}
 
-    while (sigwait(&signals, &signal_number) == 0) {
-        if (atomic_exchange(&interrupted, 1)) {
+static void *wait_for_signals(void *unused)
+{
+    static const char text[] = "\nwaldo: stopping; once more to leave at once\n";
+    int number;
+
+    (void)unused;
+    while (sigwait(&state.signals, &number) == 0) {
+        if (atomic_exchange(&state.interrupted, 1)) {
             _exit(EXIT_INTERRUPTED);
         }
-        static const char text[] = "\nwaldo: stopping; once more to leave at once\n";
-
-        if (write(STDERR_FILENO, text, sizeof text - 1) < 0) {
-            /* nobody is left to read it */
-        }
-        waldo_cancel_trigger(cancel);
+        eventfd_write(state.fd, 1);
+        say(text, sizeof text - 1);
+        waldo_poster_post(state.poster, state.stop, state.userdata);
     }
     return NULL;
 }
 
-int stop_on_signals(waldo_cancel *cancel)
+/* A signal that was ignored from the start stays so: nohup, or a shell's background jobs. */
+static void want_signal(int number)
+{
+    struct sigaction now;
+
+    if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+        sigaddset(&state.signals, number);
+    }
+}
+
+int stop_on_signals(waldo_runtime *rt, waldo_post_fn stop, void *userdata)
 {
     pthread_t thread;
 
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0 ||
-        pthread_create(&thread, NULL, wait_for_signals, waldo_cancel_ref(cancel)) != 0) {
+    state.stop = stop;
+    state.userdata = userdata;
+    state.poster = waldo_runtime_poster(rt);
+    state.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    sigemptyset(&state.signals);
+    want_signal(SIGINT);
+    want_signal(SIGTERM);
+    want_signal(SIGHUP);
+    if (state.poster == NULL || state.fd < 0 ||
+        pthread_sigmask(SIG_BLOCK, &state.signals, NULL) != 0 ||
+        pthread_create(&thread, NULL, wait_for_signals, NULL) != 0) {
+        complain("cannot watch for signals: %m");
         return 0;
     }
     pthread_detach(thread);
@@ -48,5 +77,18 @@ int stop_on_signals(waldo_cancel *cancel)
 
 int was_interrupted(void)
 {
-    return atomic_load(&interrupted);
+    return atomic_load(&state.interrupted);
+}
+
+void stop_again(void)
+{
+    eventfd_t count;
+
+    atomic_store(&state.interrupted, 0);
+    eventfd_read(state.fd, &count);
+}
+
+int stop_fd(void)
+{
+    return state.fd;
 }
