@@ -51,24 +51,25 @@ static void print_words(const char *value)
     }
 }
 
-static void print_sandboxes(void)
+/* colon: how the shell writes it */
+static void print_sandboxes(const char *colon)
 {
     const char *feature, *space = "";
 
     for (size_t i = 0; (feature = waldo_feature_at(i)) != NULL; i++) {
         if (strncmp(feature, "backend.", 8) == 0) {
-            printf("%s%s:", space, feature + 8);
+            printf("%s%s%s", space, feature + 8, colon);
             space = " ";
         }
     }
 }
 
-static void print_choice(value_kind kind, const char *value)
+static void print_choice(value_kind kind, const char *value, const char *colon)
 {
     if (kind == VALUE_WORDS) {
         print_words(value);
     } else {
-        print_sandboxes();
+        print_sandboxes(colon);
     }
 }
 
@@ -129,7 +130,7 @@ static void bash_value(const command *c, const option_info *option)
     printf(") ");
     if (kind == VALUE_WORDS || kind == VALUE_SANDBOX) {
         printf("mapfile -t COMPREPLY < <(compgen -W '");
-        print_choice(kind, option->value);
+        print_choice(kind, option->value, ":");
         printf("' -- \"$cur\"); ");
     } else if (kind != VALUE_ANY) {
         printf(
@@ -200,7 +201,7 @@ static void zsh_option(const option_info *option)
     }
     if (kind == VALUE_WORDS || kind == VALUE_SANDBOX) {
         putchar('(');
-        print_choice(kind, option->value);
+        print_choice(kind, option->value, "\\:");
         putchar(')');
     } else if (kind != VALUE_NONE) {
         fputs(actions[kind], stdout);
@@ -258,7 +259,7 @@ static void fish_option(const command *c, const option_info *option)
         printf(" -r -F");
     } else if (kind == VALUE_WORDS || kind == VALUE_SANDBOX) {
         printf(" -x -a '");
-        print_choice(kind, option->value);
+        print_choice(kind, option->value, ":");
         putchar('\'');
     } else if (kind == VALUE_ANY) {
         printf(" -x");

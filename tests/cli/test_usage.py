@@ -73,7 +73,8 @@ def test_wrong_use_says_what_is_right(waldo, words, says):
 
 
 @pytest.mark.parametrize("words,says", [
-    (["exec"], "needs a COMMAND"), (["exec", "--walk", "true"], "--walk"), (["exec", "--timeout", "x", "true"], "number"),
+    (["exec"], "needs a COMMAND"), (["exec", "--walk", "true"], "--walk"),
+    (["exec", "--timeout", "x", "true"], "number"),
     (["exec", "-s", "walk:", "true"], "local"), (["exec", "-w", "/no/such/folder", "true"], "No such file")])
 def test_exec_keeps_the_codes_of_its_command_free(waldo, words, says):
     done = program(*words, env=waldo.env, stdin=subprocess.DEVNULL)

@@ -1,0 +1,28 @@
+"""`waldo doctor` finds what works and what is missing."""
+
+
+def test_all_is_well(agent, chat):
+    chat.queue({"text": "ready"})
+    done = agent("doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"  ok  chat:{chat.url}#none\n" in done.stdout and "  ok  local:  isolation process" in done.stdout
+    assert "backend.local" in done.stdout
+
+
+def test_a_model_that_refuses(agent, chat):
+    chat.queue(*[{"status": 401, "json": {"error": {"message": "wrong key\033[2J"}}}] * 4)
+    done = agent("doctor")
+    assert done.returncode == 5 and f"  no  chat:{chat.url}#none\n" in done.stdout
+    assert "\033" not in done.stdout
+
+
+def test_without_bubblewrap(agent, chat):
+    chat.queue({"text": "ready"})
+    done = agent("doctor", env={"PATH": "/nonexistent"})
+    assert done.returncode == 5 and "  no  local" in done.stdout and "bubblewrap" in done.stdout
+
+
+def test_unknown_words(agent):
+    agent.args = ("-s", "walk:", "-m", "walk:")
+    done = agent("doctor")
+    assert done.returncode == 5 and "local" in done.stdout + done.stderr and "chat:" in done.stdout + done.stderr
