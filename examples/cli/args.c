@@ -87,6 +87,12 @@ static int set_model(args *a, const char *value)
     return EXIT_DONE;
 }
 
+static int set_key(args *a, const char *value)
+{
+    a->key = value;
+    return EXIT_DONE;
+}
+
 static int set_sandbox(args *a, const char *value)
 {
     return add_to_list(a->sandboxes, MAX_SANDBOXES, value, "sandboxes");
@@ -228,6 +234,8 @@ static int set_color(args *a, const char *value)
 
 static const option_row rows[] = {
     { 'm', "model", "MODEL", "such as chat:http://127.0.0.1:8080/v1#NAME", 1, set_model },
+    { 'k', "key", "NAME", "variable with the server's key, when it is not a known vendor's", 0,
+      set_key },
     { 's', "sandbox", "SANDBOX", "such as local: ; once more: one to fall back to", 1,
       set_sandbox },
     { 'w', "workspace", "DIR", "the directory to work on", 1, set_dir },

@@ -27,6 +27,7 @@ enum { MAX_SANDBOXES = 8, MAX_ENV = 64 };
 /* Everything the command line can say, whatever the command. */
 typedef struct args {
     const char *model;
+    const char *key; /* name of an environment variable */
     const char *sandboxes[MAX_SANDBOXES + 1];
     const char *env[MAX_ENV + 1];
     const char *dir;
@@ -146,7 +147,8 @@ void session_close(session *s);
 waldo_runtime *open_runtime(const args *a); /* NULL: told why */
 /* command_timeout_ms as in the spec's options. NULL: told why */
 waldo_sandbox_spec *make_spec(const args *a, int64_t command_timeout_ms);
-int check_directory(const args *a); /* of -w; an exit code */
+waldo_model *make_model(const args *a); /* NULL: no memory */
+int check_directory(const args *a);     /* of -w; an exit code */
 int can_ask(const args *a);
 int drive(session *s, waldo_run *run); /* to the end of a turn; an exit code */
 /* Save what run changed and give the run up; its exit code, or that of the saving. */

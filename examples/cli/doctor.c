@@ -82,20 +82,22 @@ static int check_sandbox(waldo_runtime *rt, const args *a)
 }
 
 /* Ask for one word, with no tools and no sandbox. */
-static int check_model(waldo_runtime *rt, const char *model)
+static int check_model(waldo_runtime *rt, const args *a)
 {
-    waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model = model));
+    waldo_model *model = make_model(a);
+    waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model_object = model));
     waldo_run *run = waldo_run_new(rt, agent,
                                    &WALDO_RUN(.prompt = "Answer with one word: ready?",
                                               .limits = &(waldo_limits){ .max_time_ms = 60000 }));
     waldo_status status = waldo_run_wait(run, WALDO_FOREVER);
 
-    printf("  %s  %s\n", status == WALDO_OK ? "ok" : "no", model);
+    printf("  %s  %s\n", status == WALDO_OK ? "ok" : "no", a->model);
     if (status != WALDO_OK) {
         put_indented(waldo_run_errmsg(run));
     }
     waldo_run_free(run);
     waldo_agent_unref(agent);
+    waldo_model_unref(model);
     return status == WALDO_OK;
 }
 
@@ -124,7 +126,7 @@ int cmd_doctor(args *a)
     sandbox_ok = check_sandbox(rt, a) && sandbox_ok;
     printf("\nModel\n");
     fflush(stdout);
-    model_ok = choose_model(a) == EXIT_DONE && check_model(rt, a->model);
+    model_ok = choose_model(a) == EXIT_DONE && check_model(rt, a);
     printf("\nStores\n  ok  memory\n");
     waldo_runtime_finish(rt);
     return model_ok && sandbox_ok ? EXIT_DONE : EXIT_UNAVAILABLE;

@@ -211,7 +211,7 @@ int run_each(args *a, const char *prompt)
     if (a->out_dir != NULL && (!is_directory(a->out_dir) || access(a->out_dir, W_OK) != 0)) {
         return usage_error("--out %s is not a directory to write to", a->out_dir);
     }
-    if (glob(a->each, 0, NULL, &found) == GLOB_NOSPACE || !collect_tasks(&b, &found)) {
+    if (glob(a->each, GLOB_BRACE, NULL, &found) == GLOB_NOSPACE || !collect_tasks(&b, &found)) {
         code = show_end(a, NULL, NULL, WALDO_ENOMEM);
     } else if (b.count == 0) {
         code = usage_error("no directory matches %s", a->each);

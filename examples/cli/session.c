@@ -45,6 +45,11 @@ waldo_sandbox_spec *make_spec(const args *a, int64_t command_timeout_ms)
     return spec;
 }
 
+waldo_model *make_model(const args *a)
+{
+    return waldo_model_new(&WALDO_MODEL(.model = a->model, .key_name = a->key));
+}
+
 int check_directory(const args *a)
 {
     struct stat info;
@@ -86,6 +91,8 @@ static void stop_work(void *userdata)
 
 int session_open(session *s, const args *a)
 {
+    waldo_model *model;
+
     *s = (session){ .a = a, .spec = make_spec(a, 0) };
     if (s->spec == NULL) {
         return EXIT_USAGE;
@@ -95,13 +102,15 @@ int session_open(session *s, const args *a)
     if (s->rt == NULL || s->cancel == NULL || !stop_on_signals(s->rt, stop_work, s)) {
         return EXIT_FAILED;
     }
+    model = make_model(a);
     s->agent = waldo_agent_new(
-        &WALDO_AGENT(.model = a->model, .spec = s->spec, .instructions = a->instructions,
+        &WALDO_AGENT(.model_object = model, .spec = s->spec, .instructions = a->instructions,
                      .approve = approve_policy(a), .tool_choice = a->tool_choice,
                      .tool_choice_name = a->tool_choice_name,
                      .temperature = a->has_temperature ? &a->temperature : NULL,
                      .limits = { .max_turns = (uint32_t)a->max_turns,
                                  .max_time_ms = (int64_t)(a->max_time_s * 1000) }));
+    waldo_model_unref(model);
     if (s->agent == NULL || waldo_agent_error(s->agent) != NULL) {
         return show_end(a, NULL, waldo_agent_error(s->agent), WALDO_ENOMEM);
     }

@@ -40,23 +40,33 @@ static void end_line(void)
     }
 }
 
-/* One remark on stderr: LABEL: MARK name text */
+static void put_text(const char *text)
+{
+    put_safe(stderr, (waldo_str){ text, strlen(text) });
+}
+
+/* A remark on stderr. Beside others' each of its lines begins with the label. */
 static void put_dim(const args *a, const char *label, const char *mark, const char *name,
                     waldo_str text)
 {
-    int color = use_color(a);
+    const char *begin = use_color(a) ? "\033[2m" : "", *end = use_color(a) ? "\033[0m" : "";
 
     end_line();
-    fputs(color ? "\033[2m" : "", stderr);
-    if (label != NULL) {
-        put_safe(stderr, (waldo_str){ label, strlen(label) });
-        fputs(": ", stderr);
-    }
-    fputs(mark, stderr);
-    put_safe(stderr, (waldo_str){ name, strlen(name) });
-    fputs(name[0] != '\0' ? " " : "", stderr);
-    put_safe(stderr, text);
-    fputs(color ? "\033[0m\n" : "\n", stderr);
+    do {
+        const char *newline = label != NULL ? memchr(text.ptr, '\n', text.len) : NULL;
+        size_t len = newline != NULL ? (size_t)(newline - text.ptr) : text.len;
+
+        fputs(begin, stderr);
+        put_text(label != NULL ? label : "");
+        fputs(label != NULL ? ": " : "", stderr);
+        fputs(mark, stderr);
+        put_text(name);
+        fputs(name[0] != '\0' ? " " : "", stderr);
+        put_safe(stderr, (waldo_str){ text.ptr, len });
+        fprintf(stderr, "%s\n", end);
+        len += newline != NULL;
+        text = (waldo_str){ text.ptr + len, text.len - len };
+    } while (text.len > 0);
 }
 
 static void put_call(const args *a, const char *label, const waldo_event *event)

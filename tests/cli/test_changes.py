@@ -136,9 +136,10 @@ def test_each_directory_gets_a_machine_and_a_patch(agent, chat, services):
 
 def test_two_directories_never_share_a_patch(agent, chat, services):
     chat.control(model="none", turns=[call(cmd="pwd >a.txt"), {"text": "did it"}])
-    done = agent("run", "--each", "services[/-]mail", "--out", "p", "x", cwd=services)
+    done = agent("run", "--each", "{services/mail,services-mail}", "--out", "p", "x", cwd=services)
     done2 = agent("run", "--each", "services*", "--out", "q", "x", cwd=services)
     assert (done.returncode, done2.returncode) == (0, 0), done.stderr + done2.stderr
+    assert {path.name for path in (services / "p").iterdir()} == {"services-mail.patch", "services-mail-2.patch"}
     assert {path.name for path in (services / "q").iterdir()} == {"services.patch", "services-mail.patch"}
 
 

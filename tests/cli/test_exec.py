@@ -51,7 +51,7 @@ def test_a_timeout_of_the_sandbox_string(waldo):
 
 def test_a_command_that_is_not_there(sandbox):
     done = sandbox("exec", "--", "no-such-program")
-    assert done.returncode == 127 and "No such file" in done.stderr
+    assert done.returncode == 127 and "no such file" in done.stderr
 
 
 def test_without_bubblewrap(sandbox):

@@ -161,7 +161,7 @@ BROKEN = {
 def test_a_server_that_fails_is_named(agent, chat, name):
     reply, code, says = BROKEN[name]
     chat.queue(*[{**reply, "headers": {"Retry-After": "0"}}] * 8)
-    done = agent("run", "x", env={"OPENAI_API_KEY": "sk-not-to-be-shown"})
+    done = agent("run", "--key", "MY_KEY", "x", env={"MY_KEY": "sk-not-to-be-shown"})
     assert done.returncode == code, done.stderr
     last = done.stderr.splitlines()[-1]
     assert last.startswith("waldo: ") and says in last, done.stderr
@@ -225,10 +225,16 @@ def test_a_closed_pipe_ends_the_run_and_its_commands(agent, chat):
     sleep.wait(0)
 
 
+def test_a_key_of_a_vendor_goes_to_no_other_server(agent, chat):
+    chat.queue({"text": "ok"})
+    assert agent("run", "x", env={"OPENAI_API_KEY": "sk-0123456789abcdef"}).returncode == 0
+    assert "authorization" not in chat.requests()[0]["headers"]
+
+
 def test_the_key_reaches_the_server_and_nothing_else(agent, chat):
     key = "sk-0123456789abcdef"
     chat.queue(call(cmd="env; tr '\\0' '\\n' </proc/1/environ"), {"text": "{result}"})
-    done = agent("run", "-v", "x", env={"OPENAI_API_KEY": key})
+    done = agent("run", "-v", "--key", "MY_KEY", "x", env={"MY_KEY": key})
     assert done.returncode == 0, done.stderr
     assert chat.requests()[0]["headers"]["authorization"] == f"Bearer {key}"
     assert key not in done.stdout + done.stderr + "".join(request["body"] for request in chat.requests())

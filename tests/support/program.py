@@ -6,6 +6,7 @@ import pty
 import secrets
 import select
 import subprocess
+import tempfile
 import termios
 import time
 
@@ -78,10 +79,9 @@ class Terminal:
 
 
 class Waldo:
-    def __init__(self, home):
+    def __init__(self, home, temp):
         self.home = home
-        self.temp = home / "temp"
-        self.temp.mkdir()
+        self.temp = temp
         keep = {name: value for name, value in os.environ.items()
                 if name in ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LD_LIBRARY_PATH")}
         self.env = {**keep, "HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "TMPDIR": str(self.temp),
@@ -138,7 +138,10 @@ class Sleep:
 
 @pytest.fixture
 def waldo(tmp_path):
-    return Waldo(tmp_path)
+    # As root, commands run as another user, who must be able to go through the folder of scratch files.
+    with tempfile.TemporaryDirectory(prefix="waldo-cli-") as temp:
+        os.chmod(temp, 0o711)
+        yield Waldo(tmp_path, pathlib.Path(temp))
 
 
 @pytest.fixture
