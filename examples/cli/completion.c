@@ -1,4 +1,4 @@
-/* `waldo completion SHELL`: scripts for bash, zsh and fish, from the tables of commands and options. */
+/* `waldo completion SHELL`: scripts for bash, zsh and fish, from the tables of the program. */
 #include <ctype.h>
 #include <string.h>
 

@@ -1,27 +1,27 @@
 /*
- * Ctrl-C. Signals are waited for by a thread of the program's own, which may call what a handler may
- * not: the first asks the work to stop and the sandbox to be ended, the second leaves at once.
+ * Ctrl-C. Signals are waited for by a thread of the program's own, which may call what a handler
+ * may not: the first asks the work to stop and the sandbox to be ended, the second leaves at once.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "cli.h"
 
 static struct {
     atomic_int interrupted;
-    int fd;
+    int pipe[2]; /* a byte in it: interrupted */
     sigset_t signals;
     waldo_poster *poster; /* kept to the end: the thread may always need it */
     waldo_post_fn stop;
     void *userdata;
-} state = { .fd = -1 };
+} state = { .pipe = { -1, -1 } };
 
-static void say(const char *text, size_t len)
+static void put(int fd, const char *text, size_t len)
 {
-    if (write(STDERR_FILENO, text, len) < 0) {
+    if (write(fd, text, len) < 0) {
         return; /* nobody is left to read it */
     }
 }
@@ -36,8 +36,8 @@ static void *wait_for_signals(void *unused)
         if (atomic_exchange(&state.interrupted, 1)) {
             _exit(EXIT_INTERRUPTED);
         }
-        eventfd_write(state.fd, 1);
-        say(text, sizeof text - 1);
+        put(state.pipe[1], "", 1);
+        put(STDERR_FILENO, text, sizeof text - 1);
         waldo_poster_post(state.poster, state.stop, state.userdata);
     }
     return NULL;
@@ -60,12 +60,11 @@ int stop_on_signals(waldo_runtime *rt, waldo_post_fn stop, void *userdata)
     state.stop = stop;
     state.userdata = userdata;
     state.poster = waldo_runtime_poster(rt);
-    state.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     sigemptyset(&state.signals);
     want_signal(SIGINT);
     want_signal(SIGTERM);
     want_signal(SIGHUP);
-    if (state.poster == NULL || state.fd < 0 ||
+    if (state.poster == NULL || pipe2(state.pipe, O_CLOEXEC | O_NONBLOCK) != 0 ||
         pthread_sigmask(SIG_BLOCK, &state.signals, NULL) != 0 ||
         pthread_create(&thread, NULL, wait_for_signals, NULL) != 0) {
         complain("cannot watch for signals: %m");
@@ -82,13 +81,14 @@ int was_interrupted(void)
 
 void stop_again(void)
 {
-    eventfd_t count;
+    char byte;
 
+    while (read(state.pipe[0], &byte, 1) > 0) {
+    }
     atomic_store(&state.interrupted, 0);
-    eventfd_read(state.fd, &count);
 }
 
 int stop_fd(void)
 {
-    return state.fd;
+    return state.pipe[0];
 }
