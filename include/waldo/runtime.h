@@ -131,8 +131,8 @@ typedef void (*waldo_closed_fn)(void *userdata, waldo_status status);
  * WALDO_ECLOSED from now on. Goes on while the runtime is driven.
  *
  * @param rt        exclusive
- * @param grace_ms  commands get so many milliseconds between TERM and KILL; afterwards what could
- *                  not be ended is logged
+ * @param grace_ms  commands get so many milliseconds between TERM and KILL; negative: 2 seconds.
+ *                  Afterwards what could not be ended is logged
  * @param done      called from dispatch when all is over; may be NULL
  * @param userdata  given to done
  * @retval WALDO_OK      begun; done will be called

@@ -214,7 +214,6 @@ static void make_sandbox(waldo_run *run, const waldo_run_options *options)
         return;
     }
     waldo__error_copy_to(&run->error, waldo_sandbox_spec_error(run->spec));
-    run->notes = waldo__sandbox_spec_notes(run->spec);
 }
 
 static void take_sandbox(waldo_run *run, const waldo_run_options *options)
@@ -235,6 +234,7 @@ static void take_sandbox(waldo_run *run, const waldo_run_options *options)
                         "the run has a workspace but no sandbox: set .sandbox of agent or run");
     }
     if (run->sandbox != NULL) {
+        run->notes = waldo__sandbox_notes(run->sandbox);
         run->listener = (waldo__sandbox_listener){ .fn = sandbox_news, .userdata = run };
         waldo__sandbox_listen(run->sandbox, &run->listener);
     }

@@ -344,11 +344,11 @@ waldo_status waldo_runtime_close(waldo_runtime *rt, int64_t grace_ms, waldo_clos
                                  void *userdata)
 {
     waldo_status status = rt != NULL ? waldo__runtime_check(rt, NULL) : WALDO_EINVAL;
-    int64_t slack = grace_ms < 0 ? WALDO_FOREVER : grace_ms + CLOSE_SLACK_MS;
 
     if (status != WALDO_OK) {
         return status;
     }
+    grace_ms = grace_ms < 0 ? FINISH_GRACE_MS : grace_ms;
     rt->closing = 1;
     rt->closed = done;
     rt->closed_userdata = userdata;
@@ -359,9 +359,9 @@ waldo_status waldo_runtime_close(waldo_runtime *rt, int64_t grace_ms, waldo_clos
     for (waldo__sandbox_node *node = rt->sandboxes.next, *next; node != &rt->sandboxes;
          node = next) {
         next = node->next;
-        waldo_sandbox_close(waldo__sandbox_of_node(node), NULL, NULL);
+        waldo__sandbox_end(waldo__sandbox_of_node(node), grace_ms);
     }
-    waldo__timer_arm(rt->loop, &rt->close_timer, waldo__deadline_ns(slack));
+    waldo__timer_arm(rt->loop, &rt->close_timer, waldo__deadline_ns(grace_ms + CLOSE_SLACK_MS));
     waldo__task_queue(rt->loop, &rt->close_task);
     return WALDO_OK;
 }

@@ -6,7 +6,7 @@
 enum {
     OPEN_MS = 120000, /* for the backend to make a machine */
     HELLO_MS = 10000, /* for the hand to answer */
-    GRACE_MS = 2000,  /* for commands, when a sandbox is closed */
+    KILL_MS = 1500,   /* for commands to be gone after their grace */
     END_MS = 5000     /* for the backend to end a machine */
 };
 
@@ -325,7 +325,7 @@ static void close_soon(waldo_sandbox *sandbox)
     waldo__task_queue(sandbox->env->loop, &sandbox->end_task);
 }
 
-void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why)
+void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why, int64_t grace_ms)
 {
     waldo__live_state before = sandbox->state;
 
@@ -352,7 +352,7 @@ void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why)
     waldo__ops_end_waiting(sandbox, WALDO_ECANCELED, NULL);
     for (waldo__op *op = sandbox->ops.next; op != &sandbox->ops; op = op->next) {
         if (op->kind->is_job && op->state == WALDO__OP_RUNNING) {
-            waldo__job_op_cancel(op, GRACE_MS);
+            waldo__job_op_cancel(op, grace_ms);
         }
     }
     if (!waldo__ops_have_jobs(sandbox)) {
@@ -360,7 +360,7 @@ void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why)
         return;
     }
     if (waldo__timer_arm(sandbox->env->loop, &sandbox->close_timer,
-                         waldo__deadline_ns(GRACE_MS + 1500)) != WALDO_OK) {
+                         waldo__deadline_ns(grace_ms + KILL_MS)) != WALDO_OK) {
         close_soon(sandbox);
     }
 }

@@ -142,7 +142,10 @@ void waldo__live_hold(waldo_sandbox *sandbox);
 void waldo__live_release(waldo_sandbox *sandbox); /* may free it */
 void waldo__live_open(waldo_sandbox *sandbox);
 void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_error *error);
-void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why);
+/* Commands get grace_ms between TERM and KILL. */
+void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why, int64_t grace_ms);
+
+enum { WALDO__CLOSE_GRACE_MS = 2000 };
 void waldo__live_lose(waldo_sandbox *sandbox, const waldo_error *error);
 void waldo__live_op_gone(waldo_sandbox *sandbox); /* an op left the ring */
 void waldo__live_abandon(waldo_sandbox *sandbox);

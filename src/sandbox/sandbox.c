@@ -86,7 +86,7 @@ void waldo_sandbox_unref(waldo_sandbox *sandbox)
         return;
     }
     waldo__live_hold(sandbox);
-    waldo__live_begin_close(sandbox, "its last user let it go");
+    waldo__live_begin_close(sandbox, "its last user let it go", WALDO__CLOSE_GRACE_MS);
     waldo__live_release(sandbox);
 }
 
@@ -196,7 +196,7 @@ static void idle_too_long(void *userdata)
     waldo_sandbox *sandbox = userdata;
 
     waldo__live_hold(sandbox);
-    waldo__live_begin_close(sandbox, "it was not used for its idle time");
+    waldo__live_begin_close(sandbox, "it was not used for its idle time", WALDO__CLOSE_GRACE_MS);
     waldo__live_release(sandbox);
 }
 
@@ -320,11 +320,23 @@ void waldo_sandbox_close(waldo_sandbox *sandbox, waldo_sandbox_fn done, void *us
             waldo__live_add_closer(sandbox, &waiting->link);
         }
     }
-    waldo__live_begin_close(sandbox, "as asked");
+    waldo__live_begin_close(sandbox, "as asked", WALDO__CLOSE_GRACE_MS);
+    waldo__live_release(sandbox);
+}
+
+void waldo__sandbox_end(waldo_sandbox *sandbox, int64_t grace_ms)
+{
+    waldo__live_hold(sandbox);
+    waldo__live_begin_close(sandbox, "its runtime is closed", grace_ms);
     waldo__live_release(sandbox);
 }
 
 void waldo__sandbox_abandon(waldo_sandbox *sandbox)
 {
     waldo__live_abandon(sandbox);
+}
+
+const char *waldo__sandbox_notes(const waldo_sandbox *sandbox)
+{
+    return waldo__sandbox_spec_notes(sandbox->spec);
 }

@@ -29,6 +29,9 @@ waldo__sandbox_node *waldo__runtime_sandboxes(waldo_runtime *rt); /* head of a r
 void waldo__runtime_sandbox_gone(waldo_runtime *rt);
 waldo_sandbox *waldo__sandbox_of_node(waldo__sandbox_node *node);
 
+/* Close, with so many milliseconds for commands between TERM and KILL. */
+void waldo__sandbox_end(waldo_sandbox *sandbox, int64_t grace_ms);
+
 /*
  * End at once, without completion beyond what is pending (those come with WALDO_ECANCELED before it
  * returns): processes killed, scratch removed. The object stays valid and closed until its last
@@ -42,6 +45,7 @@ waldo_sandbox_spec *waldo__sandbox_spec_derive(waldo_sandbox_spec *base, const c
 
 /* One paragraph for the model: network, workspace, user, limits. Static or owned by the spec. */
 const char *waldo__sandbox_spec_notes(const waldo_sandbox_spec *spec);
+const char *waldo__sandbox_notes(const waldo_sandbox *sandbox);
 
 /* Lifecycle news: "opened", "closed", "lost" with a sentence; called from the run queue. */
 typedef void (*waldo__sandbox_news_fn)(void *userdata, const char *what, const char *text);
