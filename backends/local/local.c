@@ -122,25 +122,23 @@ void local_channel_gone(waldo_machine *machine)
 
 /* ---- the end of the keeper or of bubblewrap ---- */
 
-/* From the run queue. */
+/* From the run queue. The channel comes last: whoever hears of its end may end the machine. */
 static void tell_ended(void *userdata)
 {
     waldo_machine *machine = userdata;
+    local_channel *channel = machine->channel;
     waldo_error *error = NULL;
-    int good = machine->exit_code == 0;
 
-    if (machine->channel != NULL) {
-        local_channel *channel = machine->channel;
-
+    if (machine->closing || (machine->probing && machine->exit_code == 0)) {
+        finish(machine, WALDO_OK, NULL);
+    } else {
+        local_explain(&error, waldo__buf_str(&machine->said));
+        finish(machine, WALDO_EUNAVAILABLE, error);
+    }
+    if (channel != NULL) {
         machine->channel = NULL;
         local_channel_end(channel, waldo__buf_str(&machine->said));
     }
-    if (machine->closing || (machine->probing && good)) {
-        finish(machine, WALDO_OK, NULL);
-        return;
-    }
-    local_explain(&error, waldo__buf_str(&machine->said));
-    finish(machine, WALDO_EUNAVAILABLE, error);
 }
 
 static void set_ended(waldo_machine *machine)

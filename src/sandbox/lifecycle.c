@@ -49,6 +49,7 @@ static void drop_machine(waldo_sandbox *sandbox)
 
 static void open_failed(waldo_sandbox *sandbox, waldo_status status, waldo_error *error)
 {
+    waldo__buf context = WALDO__BUF_INIT(2 * WALDO__SPEC_TEXT_MAX);
     waldo_error *copy = NULL;
 
     if (error == NULL) {
@@ -56,7 +57,9 @@ static void open_failed(waldo_sandbox *sandbox, waldo_status status, waldo_error
     } else {
         copy = waldo_error_copy(error);
     }
-    waldo__error_prefix(copy, waldo__live_entry(sandbox)->text);
+    waldo__buf_printf(&context, "sandbox \"%s\"", waldo__live_entry(sandbox)->text);
+    waldo__error_prefix(copy, waldo__buf_str(&context).ptr);
+    waldo__buf_free(&context);
     waldo__ops_stop(sandbox, status, copy);
     drop_machine(sandbox);
     sandbox->state = WALDO__LIVE_NEW;
