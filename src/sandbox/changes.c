@@ -286,5 +286,11 @@ void waldo_sandbox_changes(waldo_sandbox *sandbox, waldo_changes_fn done, void *
     wanted->changes = ch;
     wanted->done = done;
     wanted->userdata = userdata;
+    if (sandbox->state == WALDO__LIVE_NEW && waldo__live_check(sandbox, NULL) == WALDO_OK &&
+        sandbox->spec->options.workspace_mode == WALDO_WORKSPACE_COPY) {
+        /* No machine was needed so far: nothing changed. */
+        waldo__op_begin_ended(sandbox, &wanted->op, &changes_kind, WALDO_OK, NULL);
+        return;
+    }
     waldo__op_begin(sandbox, &wanted->op, &changes_kind);
 }

@@ -345,7 +345,7 @@ static void begin(waldo_sandbox *sandbox, waldo__file_op *file, const char *path
         waldo__op_begin(sandbox, &file->op, &file_kind);
         return;
     }
-    waldo__op_begin_failed(sandbox, &file->op, &file_kind, status, error);
+    waldo__op_begin_ended(sandbox, &file->op, &file_kind, status, error);
 }
 
 void waldo_sandbox_read(waldo_sandbox *sandbox, const char *path, uint64_t offset, size_t max,

@@ -113,9 +113,9 @@ static inline const waldo__spec_entry *waldo__live_entry(const waldo_sandbox *sa
 /* Put it into the ring and start it when the machine is there; opens the machine if need be. */
 void waldo__op_begin(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind *kind);
 
-/* Something wrong with the request itself: it only fails, later. error is taken. */
-void waldo__op_begin_failed(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind *kind,
-                            waldo_status status, waldo_error *error);
+/* Its end is known already: it only has to be told, later. error is taken. */
+void waldo__op_begin_ended(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind *kind,
+                           waldo_status status, waldo_error *error);
 
 /* It is over; error is taken. Only the first end counts. */
 void waldo__op_end(waldo__op *op, waldo_status status, waldo_error *error);

@@ -92,8 +92,8 @@ static void enter(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind *k
     ring_add(&sandbox->ops, op);
 }
 
-void waldo__op_begin_failed(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind *kind,
-                            waldo_status status, waldo_error *error)
+void waldo__op_begin_ended(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind *kind,
+                           waldo_status status, waldo_error *error)
 {
     enter(sandbox, op, kind);
     waldo__op_end(op, status, error);

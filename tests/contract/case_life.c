@@ -206,9 +206,166 @@ static void each_machine_its_own(void **state)
     waldo_exec_result_free(result);
 }
 
+static void losing_the_machine(void **state)
+{
+    contract *c = *state;
+    news n = { .listener = { .fn = hear, .userdata = &n } };
+    int by_hand = offers(c, WALDO_BACKEND_CHANNEL);
+    int ends[2] = { 0, 0 };
+    char message[256];
+    outcome out;
+
+    waldo__sandbox_listen(c->sandbox, &n.listener);
+    waldo_sandbox_exec(c->sandbox, &WALDO_EXEC(.cmd = "sleep 100"), took_end, &ends[0], NULL, NULL);
+    waldo_sandbox_exec(c->sandbox, &WALDO_EXEC(.cmd = by_hand ? "kill -9 2; sleep 100" : "lose"),
+                       took_end, &ends[1], NULL, NULL);
+    outcome_init(&out);
+    while (ends[0] == 0 || ends[1] == 0) {
+        assert_int_equal(waldo_runtime_step(c->rt, 60000), WALDO_OK);
+    }
+    assert_int_equal(ends[0], WALDO_EXEC_LOST);
+    assert_int_equal(ends[1], WALDO_EXEC_LOST);
+    waldo_sandbox_read(c->sandbox, "f", 0, 1, took_bytes, &out);
+    drive(c, &out);
+    assert_int_equal(out.status, WALDO_ELOST);
+    outcome_free(&out);
+    assert_int_equal(run_status(c, &WALDO_EXEC(.cmd = "true"), message, sizeof message),
+                     WALDO_ELOST);
+    assert_non_null(strstr(message, "lost"));
+    assert_string_equal(n.heard, "opened lost ");
+    waldo__sandbox_unlisten(c->sandbox, &n.listener);
+}
+
+/* One refuses, the next serves. */
+static void next_backend(void **state)
+{
+    contract *c = *state;
+    char own[64];
+    waldo_sandbox_spec *spec;
+    waldo_exec_result *result;
+
+    snprintf(own, sizeof own, "%s:", c->backend->name);
+    spec = waldo_sandbox_spec_new(
+        &WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS("fake:,fail=open", own)));
+    waldo_sandbox_unref(c->sandbox);
+    c->sandbox = waldo_sandbox_new(c->rt, spec);
+    waldo_sandbox_spec_unref(spec);
+    assert_string_equal(waldo_sandbox_backend(c->sandbox), "fake");
+    result = run(c, &WALDO_EXEC(.cmd = "echo served"));
+    expect_text(&result->out, "served\n");
+    waldo_exec_result_free(result);
+    assert_string_equal(waldo_sandbox_backend(c->sandbox), c->backend->name);
+}
+
+static void failing_to_open_can_be_tried_again(void **state)
+{
+    contract *c = *state;
+    waldo_sandbox_spec *spec =
+        waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS("fake:,fail=open")));
+    char message[256];
+
+    waldo_sandbox_unref(c->sandbox);
+    c->sandbox = waldo_sandbox_new(c->rt, spec);
+    waldo_sandbox_spec_unref(spec);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(run_status(c, &WALDO_EXEC(.cmd = "true"), message, sizeof message),
+                         WALDO_EUNAVAILABLE);
+        assert_non_null(strstr(message, "fail=open"));
+    }
+}
+
+typedef struct reports {
+    int count;
+    int usable;
+    const char *wanted;
+} reports;
+
+static void take_report(void *userdata, const waldo_backend_report *report)
+{
+    reports *r = userdata;
+
+    r->count++;
+    r->usable += report->usable && strcmp(report->name, r->wanted) == 0;
+    if (!report->usable) {
+        print_error("%s: %s\n", report->name, report->reason);
+    }
+}
+
+static void took_reports(void *userdata, waldo_status status, const waldo_error *error)
+{
+    reports *r = userdata;
+
+    (void)error;
+    r->count = status == WALDO_OK ? r->count + 100 : -1;
+}
+
+static void probing(void **state)
+{
+    contract *c = *state;
+    reports r = { .wanted = c->backend->name };
+
+    waldo_backend_probe(c->rt, take_report, took_reports, &r);
+    while (r.count >= 0 && r.count < 100) {
+        assert_int_equal(waldo_runtime_step(c->rt, 60000), WALDO_OK);
+    }
+    assert_int_equal(r.count, 102);
+    assert_int_equal(r.usable, 1);
+}
+
+static void changes_open_nothing(void **state)
+{
+    contract *c = *state;
+    outcome out;
+
+    outcome_init(&out);
+    waldo_sandbox_changes(c->sandbox, took_patch, &out);
+    drive(c, &out);
+    assert_int_equal(out.status, WALDO_OK);
+    assert_int_equal(out.bytes.len, 0);
+    assert_int_equal(waldo_sandbox_isolation(c->sandbox), WALDO_ISOLATION_ANY);
+    outcome_free(&out);
+}
+
+static void grant(void *userdata)
+{
+    ++*(int *)userdata;
+}
+
+static void turns_come_one_by_one(void **state)
+{
+    contract *c = *state;
+    int granted[3] = { 0, 0, 0 };
+    waldo__turn turns[3];
+
+    for (int i = 0; i < 3; i++) {
+        turns[i] = (waldo__turn){ .granted = grant, .userdata = &granted[i] };
+        waldo__sandbox_turn_take(c->sandbox, &turns[i]);
+    }
+    waldo_runtime_step(c->rt, 1000);
+    assert_int_equal(granted[0] + granted[1] + granted[2], 1);
+    waldo__sandbox_turn_give(c->sandbox, &turns[1]); /* while it waits */
+    waldo__sandbox_turn_give(c->sandbox, &turns[0]);
+    waldo_runtime_step(c->rt, 1000);
+    assert_int_equal(granted[1], 0);
+    assert_int_equal(granted[2], 1);
+    waldo__sandbox_turn_give(c->sandbox, &turns[2]);
+    waldo_runtime_step(c->rt, 0);
+}
+
 const struct CMUnitTest life_cases[] = {
-    CASE(opens_once_and_closes), CASE(close_ends_commands),  CASE(abandon_delivers_at_once),
-    CASE(abandon_while_open),    CASE(closes_when_idle),     CASE(patch_of_a_copy),
-    CASE(bad_workspaces),        CASE(each_machine_its_own),
+    CASE(opens_once_and_closes),
+    CASE(close_ends_commands),
+    CASE(abandon_delivers_at_once),
+    CASE(abandon_while_open),
+    CASE(closes_when_idle),
+    CASE(patch_of_a_copy),
+    CASE(losing_the_machine),
+    CASE(next_backend),
+    CASE(failing_to_open_can_be_tried_again),
+    CASE(probing),
+    CASE(changes_open_nothing),
+    CASE(turns_come_one_by_one),
+    CASE(bad_workspaces),
+    CASE(each_machine_its_own),
 };
 const size_t life_case_count = sizeof life_cases / sizeof *life_cases;
