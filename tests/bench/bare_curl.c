@@ -233,7 +233,7 @@ static int on_timer(CURLM *multi, long timeout_ms, void *userdata)
     struct client *client = userdata;
 
     (void)multi;
-    client->deadline_us = timeout_ms < 0 ? 0 : bench_now().wall_us + (double)timeout_ms * 1e3;
+    client->deadline_us = timeout_ms < 0 ? 0 : bench_wall_us() + (double)timeout_ms * 1e3;
     return 0;
 }
 
@@ -254,7 +254,7 @@ static void loop_once(struct client *client)
     int timeout = -1;
 
     if (client->deadline_us != 0) {
-        double left = client->deadline_us - bench_now().wall_us;
+        double left = client->deadline_us - bench_wall_us();
 
         timeout = left <= 0 ? 0 : (int)(left / 1e3) + 1;
     }
@@ -268,7 +268,7 @@ static void loop_once(struct client *client)
 
         curl_multi_socket_action(client->multi, events[i].data.fd, flags, &running);
     }
-    if (client->deadline_us != 0 && bench_now().wall_us >= client->deadline_us) {
+    if (client->deadline_us != 0 && bench_wall_us() >= client->deadline_us) {
         client->deadline_us = 0;
         curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }

@@ -26,11 +26,17 @@ struct option_row {
     }
 
 static const struct option_row option_rows[] = {
-    TEXT(mode),          TEXT(model),
-    NUMBER(port),        NUMBER(runs),
-    NUMBER(warmup),      NUMBER(turns),
-    NUMBER(concurrency), NUMBER(hold),
-    NUMBER(deltas),      { "--delta-bytes", offsetof(struct bench_args, delta_bytes), false },
+    TEXT(mode),
+    TEXT(model),
+    NUMBER(port),
+    NUMBER(runs),
+    NUMBER(warmup),
+    NUMBER(turns),
+    NUMBER(concurrency),
+    NUMBER(hold),
+    NUMBER(deltas),
+    { "--delta-bytes", offsetof(struct bench_args, delta_bytes), false },
+    { "--slice-us", offsetof(struct bench_args, slice_us), false },
 };
 
 static bool set_option(struct bench_args *args, const char *name, const char *value)
@@ -89,15 +95,21 @@ bool bench_parse(int argc, char **argv, struct bench_args *ret_args)
     return true;
 }
 
-struct bench_mark bench_now(void)
+double bench_wall_us(void)
 {
     struct timespec now;
-    struct rusage used;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+struct bench_mark bench_now(void)
+{
+    struct rusage used;
+
     getrusage(RUSAGE_SELF, &used);
     return (struct bench_mark){
-        .wall_us = (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3,
+        .wall_us = bench_wall_us(),
         .cpu_us = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e6 +
                   (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec),
     };

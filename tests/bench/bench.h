@@ -14,6 +14,7 @@ struct bench_args {
     long turns;       /* requests in one conversation */
     long concurrency; /* conversations at a time */
     long hold;        /* streams opened and left open first */
+    long slice_us;    /* longest dispatch asked for, 0 = no limit */
     long deltas;      /* what the stand-in streams, see standin.c */
     long delta_bytes;
 };
@@ -26,6 +27,7 @@ struct bench_mark {
 /* Reads --name value pairs; false after a message on stderr. */
 bool bench_parse(int argc, char **argv, struct bench_args *ret_args);
 
+double bench_wall_us(void);
 struct bench_mark bench_now(void);
 struct bench_mark bench_since(struct bench_mark start);
 

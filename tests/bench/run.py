@@ -158,9 +158,11 @@ class Bench:
             results["idle", "waldo"] = self.turns("waldo", mode="idle", runs=idle,
                                                   warmup=max(1, idle // 10), turns=1,
                                                   model="bench-text", concurrency=16)
-            results["stall", "waldo"] = self.turns(
-                "waldo", mode="stall", model="bench-tools-paced", turns=2,
-                runs=self.sizes["active"], concurrency=self.sizes["active"])
+            for scenario, slice_us in (("stall", 0), ("slice", 5000)):
+                results[scenario, "waldo"] = self.turns(
+                    "waldo", mode="stall", model="bench-tools-paced", turns=2,
+                    runs=self.sizes["active"], concurrency=self.sizes["active"],
+                    **{"slice-us": slice_us})
         results["startup", "all"] = self.startup()
         if (self.folder / "bench_exec_latency").exists():
             results["exec", "all"] = self.run(
@@ -287,9 +289,13 @@ def memory_rows(table):
     table.add_value("memory of one active run beyond bare libcurl", beyond, "KiB",
                     f"{show(ours, 'KiB')} less {show(theirs, 'KiB')} for the open stream", 64,
                     "≤ 64 KiB")
-    table.add_value("longest loop stall with 10 000 active runs",
-                    table.median("stall", "waldo", "longest_dispatch_us"), "us", "", None,
-                    "reported")
+    for scenario, note in (("stall", "dispatch without a limit: all begin at once"),
+                           ("slice", "dispatch asked to end after 5 ms")):
+        table.add_value("longest loop stall with 10 000 active runs",
+                        table.median(scenario, "waldo", "longest_dispatch_us"), "us", note, None,
+                        "reported")
+    table.add_value("CPU per turn of those", table.median("stall", "waldo", "cpu_us_per_turn"), "us",
+                    "", None, "reported")
 
 
 def exec_rows(table):

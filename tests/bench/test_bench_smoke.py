@@ -30,7 +30,8 @@ def test_every_program_moves_the_same_bytes(bench):
     cold = {name.split("/")[1]: row for name, row in figures.items() if name.startswith("cold/")}
     floor = cold["libcurl"]["wire"]
     assert floor["requests"] == 4
-    assert {"libcurl"} < set(cold), "no program to compare with"
+    assert {"libcurl", "waldo"} <= set(cold)
+    assert {"agents", "ai"} <= set(cold) or not (HERE / "node_modules").is_dir()
     for name, row in cold.items():
         assert row["wire"]["requests"] == 4, name
         assert row["wire"]["bytes_out"] == pytest.approx(floor["bytes_out"], rel=0.02), name
@@ -45,6 +46,13 @@ def test_the_page_has_every_row_and_names_the_machine(bench):
     assert len({row.count(" | ") for row in rows}) == 1, "a row has lost a column"
     assert "against" in rows[0] and "budget" in rows[0]
     assert figures["history/libcurl"]["history"]["10"] > 0
+    assert figures["history/waldo"]["history"]["10"] > 0
+
+
+def test_every_way_to_run_a_command_ran(bench):
+    figures, _ = bench
+    assert {"host", "bwrap", "waldo"} <= set(figures["exec/all"])
+    assert {"libcurl_init", "libcurl_request", "waldo"} <= set(figures["startup/all"])
 
 
 def test_both_languages_say_the_same_words():
