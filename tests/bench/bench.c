@@ -95,12 +95,22 @@ bool bench_parse(int argc, char **argv, struct bench_args *ret_args)
     return true;
 }
 
-double bench_wall_us(void)
+static double clock_us(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+double bench_wall_us(void)
+{
+    return clock_us(CLOCK_MONOTONIC);
+}
+
+double bench_thread_cpu_us(void)
+{
+    return clock_us(CLOCK_THREAD_CPUTIME_ID);
 }
 
 struct bench_mark bench_now(void)

@@ -28,6 +28,7 @@ struct bench_mark {
 bool bench_parse(int argc, char **argv, struct bench_args *ret_args);
 
 double bench_wall_us(void);
+double bench_thread_cpu_us(void);
 struct bench_mark bench_now(void);
 struct bench_mark bench_since(struct bench_mark start);
 
