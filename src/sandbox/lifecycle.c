@@ -181,6 +181,13 @@ static void open_refused(void *userdata)
     waldo__live_release(sandbox);
 }
 
+/* A machine in memory without a workspace leaves nothing on the host's disk. */
+static int needs_scratch(const waldo_sandbox *sandbox)
+{
+    return sandbox->spec->workspace != NULL ||
+           (ops_of(sandbox)->caps & (WALDO_BACKEND_CHANNEL | WALDO_BACKEND_BIND)) != 0;
+}
+
 void waldo__live_open(waldo_sandbox *sandbox)
 {
     waldo_backend_spec spec = waldo__spec_for_backend(sandbox->spec, waldo__live_entry(sandbox));
@@ -189,7 +196,9 @@ void waldo__live_open(waldo_sandbox *sandbox)
     waldo_status status;
 
     sandbox->state = WALDO__LIVE_OPENING;
-    status = waldo__scratch_make(waldo__runtime_state_dir(sandbox->rt), &sandbox->scratch, &error);
+    status = needs_scratch(sandbox) ? waldo__scratch_make(waldo__runtime_state_dir(sandbox->rt),
+                                                          &sandbox->scratch, &error)
+                                    : WALDO_OK;
     if (status == WALDO_OK) {
         spec.scratch = sandbox->scratch;
         spec.owner = waldo__runtime_owner(sandbox->rt);
