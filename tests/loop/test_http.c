@@ -338,8 +338,8 @@ static void what_is_not_http_is_a_protocol_error(void **state)
 
 static void silence_and_deadline_differ(void **state)
 {
-    waldo__http_request idle = { .url = url_of(server.url, "/silent"), .idle_timeout_ms = 50 };
-    waldo__http_request middle = { .url = url_of(server.url, "/hang"), .idle_timeout_ms = 50 };
+    waldo__http_request idle = { .url = url_of(server.url, "/silent"), .idle_timeout_ms = 500 };
+    waldo__http_request middle = { .url = url_of(server.url, "/hang"), .idle_timeout_ms = 500 };
     waldo__http_request late = { .url = url_of(server.url, "/hang"), .idle_timeout_ms = 60000 };
     struct course course[3] = { { 0 }, { 0 }, { 0 } };
     int64_t limit = waldo__deadline_ns(20000);
@@ -347,7 +347,7 @@ static void silence_and_deadline_differ(void **state)
     (void)state;
     course_run(&client, &course[0], &idle);
     course_run(&client, &course[1], &middle);
-    late.deadline_ns = waldo__deadline_ns(50);
+    late.deadline_ns = waldo__deadline_ns(1000);
     course_run(&client, &course[2], &late);
     assert_int_equal(course[0].result, WALDO_ETIMEDOUT_IDLE);
     assert_int_equal(course[1].result, WALDO_ETIMEDOUT_IDLE);
@@ -446,7 +446,7 @@ static void free_with_open_transfers(void **state)
 
 static void paused_transfer_stops_and_goes_on(void **state)
 {
-    waldo__http_request request = { .url = url_of(server.url, "/big"), .idle_timeout_ms = 40 };
+    waldo__http_request request = { .url = url_of(server.url, "/big"), .idle_timeout_ms = 1000 };
     struct course course = { 0 };
     int64_t until;
     size_t held;
@@ -458,7 +458,8 @@ static void paused_transfer_stops_and_goes_on(void **state)
     }
     waldo__transfer_pause(course.transfer, 1);
     held = course.body.len;
-    until = waldo__deadline_ns(120); /* longer than the idle limit: our silence is not the peer's */
+    until =
+        waldo__deadline_ns(1500); /* longer than the idle limit: our silence is not the peer's */
     while (waldo__now_ns() < until) {
         waldo__loop_round(client.loop, until, 0);
     }
