@@ -7,7 +7,6 @@ import random
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import tarfile
 import time
@@ -214,6 +213,25 @@ def test_kill_of_the_host(sandbox):
     assert wait_until(lambda: not processes(marker), 1.0), processes(marker)
 
 
+def test_left_over_directories_go(sandbox, place):
+    """What a killed host left in TMPDIR is removed by the next; what others use is not."""
+    folder = place / f'tmp-{sandbox.user}'
+    folder.mkdir()
+    os.chmod(folder, 0o777)
+    env = {'TMPDIR': str(folder)}
+    host = subprocess.Popen(sandbox.argv('echo up; sleep 60'), stdout=subprocess.PIPE, env={**os.environ, **env})
+    assert host.stdout.readline() == b'up\n'
+    assert len(os.listdir(folder)) == 1
+    sandbox.out('mkdir -p a/b/c; chmod 0 a/b; echo x > f', env=env)
+    assert len(os.listdir(folder)) == 1
+    host.kill()
+    host.wait()
+    host.stdout.close()
+    assert len(os.listdir(folder)) == 1
+    sandbox.out('true', env=env)
+    assert os.listdir(folder) == []
+
+
 def test_nothing_left_after_the_end(sandbox, tmp_path):
     marker = f'8{random.randrange(10**6)}.25'
     os.chmod(tmp_path, 0o777)
@@ -222,6 +240,7 @@ def test_nothing_left_after_the_end(sandbox, tmp_path):
     sandbox.out(f'setsid sleep {marker} > /dev/null & echo x > f; mkdir -p a/b; chmod 0 a; true',
                 env={'TMPDIR': str(tmp_path)})
     assert wait_until(lambda: not processes(marker), 1.0)
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize('text,words', [
