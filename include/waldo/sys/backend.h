@@ -53,7 +53,7 @@ typedef struct waldo_backend_spec {
     const waldo_backend_option *options; /* the backend's own */
     size_t option_count;
     const char *workspace; /* host directory, for modes ro and rw; else NULL */
-    /** Host directory of this sandbox alone, mode 0700; NULL without CHANNEL, BIND and workspace. */
+    /* Host directory of this sandbox alone, mode 0700; NULL without CHANNEL, BIND and workspace. */
     const char *scratch;
     const char *const *env;
     const char *const *hosts;
