@@ -209,6 +209,9 @@ static waldo_status channel_send(waldo_channel *channel, waldo_str bytes)
     if (ch->over) {
         return WALDO_ECLOSED;
     }
+    if (bytes.len > QUEUE_MAX - ch->out.len) {
+        return WALDO_EBUSY; /* before the buffer's failure would stick */
+    }
     status = waldo__buf_add_str(&ch->out, bytes);
     if (status == WALDO_OK && idle) {
         write_some(ch);
@@ -265,7 +268,7 @@ local_channel *local_channel_new(waldo__loop *loop, int fd, waldo_machine *machi
                            .loop = loop,
                            .machine = machine,
                            .fd = fd,
-                           .out = WALDO__BUF_INIT(QUEUE_MAX) };
+                           .out = WALDO__BUF_INIT(QUEUE_MAX + 1) };
     waldo__task_init(&ch->read_task, read_some, ch);
     waldo__task_init(&ch->drained_task, tell_drained, ch);
     waldo__timer_init(&ch->said_timer, said_nothing, ch);

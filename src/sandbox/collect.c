@@ -2,7 +2,9 @@
 
 void waldo__collect_init(waldo__collect *collect, size_t max)
 {
-    *collect = (waldo__collect){ .head_max = max - max / 2, .tail_max = max / 2 };
+    size_t tail = max / 2 < WALDO__COLLECT_TAIL_MAX ? max / 2 : WALDO__COLLECT_TAIL_MAX;
+
+    *collect = (waldo__collect){ .head_max = max - tail, .tail_max = tail };
     waldo__buf_init(&collect->head, max + 1);
     waldo__buf_init(&collect->tail, 2 * collect->tail_max + 1);
 }

@@ -5,6 +5,8 @@
 #include "base/buf.h"
 #include <waldo/sandbox.h>
 
+enum { WALDO__COLLECT_TAIL_MAX = 1024 * 1024 }; /* what a hand keeps of a tail */
+
 typedef struct waldo__collect {
     waldo__buf head;
     waldo__buf tail; /* up to twice tail_max, trimmed from the front */

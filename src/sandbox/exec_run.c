@@ -216,18 +216,14 @@ static void name_capture(waldo_job *job)
 
 static void fill_limits(waldo_job *job, waldo__hand_run *run)
 {
-    size_t head = job->max_output - job->max_output / 2;
-    size_t tail = job->max_output / 2;
-
     run->timeout_ms = job->timeout_ms > 0 ? (uint32_t)job->timeout_ms : 0;
     run->grace_ms = (uint32_t)job->grace_ms;
     run->has_grace = 1;
     if ((job->flags & WALDO_EXEC_ALL_OUTPUT) != 0) {
         run->credit = CREDIT;
     } else {
-        tail = tail < WALDO_HAND_TAIL_MAX ? tail : WALDO_HAND_TAIL_MAX;
-        run->head[0] = run->head[1] = head + (job->max_output / 2 - tail);
-        run->tail[0] = run->tail[1] = (uint32_t)tail;
+        run->head[0] = run->head[1] = job->out.head_max;
+        run->tail[0] = run->tail[1] = (uint32_t)job->out.tail_max;
     }
     if (job->max_capture > 0) {
         name_capture(job);

@@ -9,7 +9,8 @@
 enum {
     READ_MAX = 64 * 1024 * 1024,
     PIECE = 1024 * 1024, /* bytes of a write put into frames at once */
-    LIST_MAX = 1000000
+    LIST_MAX = 1000000,
+    WRITE_MAX = 128 * 1024 * 1024
 };
 
 static void file_stop(waldo__op *op)
@@ -277,6 +278,9 @@ static void start_hand(waldo__file_op *file)
     waldo__buf_free(&path);
     waldo__buf_free(&to);
     if (status != WALDO_OK) {
+        if (file->call != NULL) {
+            waldo__hand_cancel(file->call, 0);
+        }
         file_stop(&file->op);
         waldo__op_fail(&file->op, status, "%s: %s", file->shown, waldo_status_text(status));
     }
@@ -334,7 +338,10 @@ static void begin(waldo_sandbox *sandbox, waldo__file_op *file, const char *path
     if (status == WALDO_OK && to != NULL) {
         status = waldo__path_parse(to, &file->to, &error);
     }
-    if (status == WALDO_OK && file->data.status != WALDO_OK) {
+    if (status == WALDO_OK && file->data.status == WALDO_ETOOBIG) {
+        status = waldo_error_set(&error, WALDO_ETOOBIG, WALDO_CLASS_USAGE,
+                                 "%s: at most %d bytes can be written at once", path, WRITE_MAX);
+    } else if (status == WALDO_OK && file->data.status != WALDO_OK) {
         status = waldo__error_nomem(&error);
     }
     file->shown = waldo__strdup(path != NULL ? path : "");
@@ -367,7 +374,7 @@ void waldo_sandbox_read(waldo_sandbox *sandbox, const char *path, uint64_t offse
 void waldo__files_write(waldo_sandbox *sandbox, const char *path, waldo_str bytes, uint32_t mode,
                         unsigned flags, int internal, waldo_sandbox_fn done, void *userdata)
 {
-    waldo__file_op *file = new_file(WALDO_HAND_WRITE, bytes.len + 1);
+    waldo__file_op *file = new_file(WALDO_HAND_WRITE, WRITE_MAX);
 
     if (file == NULL) {
         no_memory(NULL, done, NULL, userdata);

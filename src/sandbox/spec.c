@@ -160,7 +160,7 @@ static waldo_status take_options(waldo_sandbox_spec *spec, const waldo_sandbox_s
     return status;
 }
 
-static const char *net_note(waldo_net net)
+static const char *net_note(waldo_net net, waldo_isolation isolation)
 {
     static const char *const notes[] = {
         "", "There is no network: downloads and package installations fail, localhost works.",
@@ -168,6 +168,9 @@ static const char *net_note(waldo_net net)
         "The network reaches a few named hosts only.", "The network is reachable."
     };
 
+    if (net == WALDO_NET_ALL && isolation <= WALDO_ISOLATION_PROCESS) {
+        return "The network is that of the user's own machine, with the services on its localhost.";
+    }
     return net > 0 && (size_t)net < WALDO__COUNT(notes) ? notes[net] : "";
 }
 
@@ -194,7 +197,7 @@ static void make_notes(waldo_sandbox_spec *spec)
                       "Commands and files are in a Linux sandbox. The working directory is %s; %s",
                       WALDO__WORKSPACE, workspace_note(spec));
     waldo__buf_printf(&text, " Commands run as an ordinary user without root rights. %s",
-                      net_note(entry->net));
+                      net_note(entry->net, entry->ops->isolation));
     if (entry->command_timeout_ms > 0) {
         waldo__buf_printf(&text, " A command that names no timeout is ended after %lld seconds.",
                           (long long)((entry->command_timeout_ms + 999) / 1000));

@@ -247,6 +247,27 @@ static void output_is_bounded_and_counted(void **state)
     waldo_exec_result_free(result);
 }
 
+/* Above what a hand keeps as a tail, the head is longer; everything asked for is kept. */
+static void large_outputs_are_kept(void **state)
+{
+    contract *c = *state;
+    waldo_exec_result *result;
+
+    NEED(c, WALDO_BACKEND_CHANNEL);
+    result = run(c, &WALDO_EXEC(.cmd = "head -c 20000000 /dev/zero", .max_output = 8000000));
+    assert_int_equal(result->out.bytes.len, 8000000);
+    assert_int_equal(result->out.omitted, 12000000);
+    waldo_exec_result_free(result);
+    result = run(c, &WALDO_EXEC(.cmd = "head -c 8000000 /dev/zero", .max_output = 8000000));
+    assert_int_equal(result->out.bytes.len, 8000000);
+    assert_int_equal(result->out.omitted, 0);
+    waldo_exec_result_free(result);
+    result = run(c, &WALDO_EXEC(.cmd = "head -c 1001 /dev/zero", .max_output = 1));
+    assert_int_equal(result->out.bytes.len, 1);
+    assert_int_equal(result->out.omitted, 1000);
+    waldo_exec_result_free(result);
+}
+
 /* All of it, in order, with a bound on what is on its way. */
 typedef struct sum {
     uint64_t bytes;
@@ -390,7 +411,7 @@ static void long_scripts(void **state)
 
         waldo__buf_puts(&script, "echo begin\n");
         while (script.len < sizes[i] - 9) {
-            waldo__buf_putc(&script, script.len % 80 == 0 ? '\n' : ';' == 0 ? ' ' : ' ');
+            waldo__buf_putc(&script, script.len % 80 == 0 ? '\n' : ' ');
         }
         waldo__buf_puts(&script, "\necho end");
         result = run(c, &WALDO_EXEC(.cmd = script.ptr));
@@ -413,6 +434,7 @@ const struct CMUnitTest exec_cases[] = {
     CASE(one_times_out_the_other_lives),
     CASE(cancel_object),
     CASE(output_is_bounded_and_counted),
+    CASE(large_outputs_are_kept),
     CASE(all_output),
     CASE(signals),
     CASE(written_input),

@@ -3,12 +3,14 @@
 import base64
 import io
 import os
+import pathlib
 import random
 import re
 import shutil
 import signal
 import subprocess
 import tarfile
+import tempfile
 import time
 
 import pytest
@@ -20,14 +22,14 @@ USERS = ['self', 'nobody'] if os.geteuid() == 0 else ['self']
 
 
 @pytest.fixture(scope='module')
-def place(tmp_path_factory):
-    """A folder that every user may enter, with the program in it."""
-    folder = tmp_path_factory.mktemp('local')
-    for path in (folder, folder.parent, folder.parent.parent):
-        os.chmod(path, 0o755)
+def place():
+    """A folder that every user may enter, with the program in it. pytest's own are closed to others."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix='contract-'))
+    os.chmod(folder, 0o755)
     shutil.copy(os.path.join(BUILD, 'tests', 'contract', 'exec-tool'), folder / 'exec-tool')
     os.chmod(folder / 'exec-tool', 0o755)
-    return folder
+    yield folder
+    shutil.rmtree(folder)
 
 
 class Sandbox:
@@ -168,7 +170,7 @@ def make_repository(folder, owner):
             os.chown(path, 65534, 65534)
 
 
-def test_workspace_rw(sandbox, place, tmp_path):
+def test_workspace_rw(sandbox, place):
     folder = place / f'rw-{sandbox.user}'
     make_repository(folder, sandbox.user)
     done = sandbox.run('echo new > file; echo x > .git/index', workspace=folder, mode='rw')
@@ -232,15 +234,15 @@ def test_left_over_directories_go(sandbox, place):
     assert os.listdir(folder) == []
 
 
-def test_nothing_left_after_the_end(sandbox, tmp_path):
+def test_nothing_left_after_the_end(sandbox, place):
     marker = f'8{random.randrange(10**6)}.25'
-    os.chmod(tmp_path, 0o777)
-    for path in (tmp_path.parent, tmp_path.parent.parent):
-        os.chmod(path, 0o755)
+    folder = place / f'end-{sandbox.user}'
+    folder.mkdir()
+    os.chmod(folder, 0o777)
     sandbox.out(f'setsid sleep {marker} > /dev/null & echo x > f; mkdir -p a/b; chmod 0 a; true',
-                env={'TMPDIR': str(tmp_path)})
+                env={'TMPDIR': str(folder)})
     assert wait_until(lambda: not processes(marker), 1.0)
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(folder) == []
 
 
 @pytest.mark.parametrize('text,words', [
