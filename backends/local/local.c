@@ -497,8 +497,8 @@ const waldo_backend_ops waldo__backend_local = {
     .option_names = option_names,
     .isolation = WALDO_ISOLATION_PROCESS,
     .caps = WALDO_BACKEND_CHANNEL | WALDO_BACKEND_BIND | WALDO_BACKEND_STDIN |
-            WALDO_BACKEND_SIGNAL | WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_NET_ALL |
-            WALDO_BACKEND_SEPARATE,
+            WALDO_BACKEND_SIGNAL | WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_PTY |
+            WALDO_BACKEND_NET_ALL | WALDO_BACKEND_SEPARATE,
     .parse = local_parse,
     .probe = local_probe,
     .open = local_open,

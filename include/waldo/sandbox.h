@@ -237,13 +237,21 @@ typedef struct waldo_exec_options {
     uint64_t max_capture;      /* bytes of a capture file in the sandbox; 0: none */
     waldo_output_fn on_output; /* live output; may be NULL */
     waldo_cancel *cancel;      /* gets a reference; may be NULL */
+    uint32_t rows;             /* WALDO_EXEC_TTY: size of the terminal, at most 65535; 0: 24 */
+    uint32_t columns;          /* 0: 80 */
 } waldo_exec_options;
 
 enum {
     WALDO_EXEC_MERGE = 1u << 0,      /* one stream: standard error goes to standard output */
     WALDO_EXEC_KEEP_STDIN = 1u << 1, /* standard input stays open after input: waldo_job_write() */
     WALDO_EXEC_ALL_OUTPUT = 1u << 2, /* every byte to on_output, slowing the command if needed */
-    WALDO_EXEC_LOGIN = 1u << 3       /* login shell: -lc */
+    WALDO_EXEC_LOGIN = 1u << 3,      /* login shell: -lc */
+    /*
+     * Input, output and errors are one terminal that echoes and turns Ctrl-C (byte 3) into SIGINT;
+     * TERM is "dumb" unless env says more. All output comes as standard output. Input that ends
+     * is followed by Ctrl-D. WALDO_ENOTSUP where the sandbox has no terminals.
+     */
+    WALDO_EXEC_TTY = 1u << 4
 };
 
 #define WALDO_EXEC(...) ((waldo_exec_options){ .size = sizeof(waldo_exec_options), __VA_ARGS__ })
@@ -313,6 +321,18 @@ WALDO_API waldo_status waldo_job_write(waldo_job *job, waldo_str bytes, int eof)
  * Thread: driving. Since: 0.1.
  */
 WALDO_API waldo_status waldo_job_signal(waldo_job *job, int signal);
+
+/**
+ * Change the size of a command's terminal (WALDO_EXEC_TTY); what runs there gets SIGWINCH.
+ *
+ * @param job      exclusive
+ * @param rows     1 to 65535
+ * @param columns  1 to 65535
+ * @retval WALDO_OK      sent to the sandbox, or the command is over already
+ * @retval WALDO_EINVAL  out of range, or the command has no terminal
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_status waldo_job_resize(waldo_job *job, uint32_t rows, uint32_t columns);
 
 /**
  * End a command and its whole tree: TERM, grace, KILL. Its completion still comes, as

@@ -101,6 +101,12 @@ static void put_u64(waldo__buf *out, uint16_t tag, uint64_t value)
     put_field(out, tag, bytes, sizeof bytes);
 }
 
+static void put_size_bytes(uint8_t out[4], uint16_t rows, uint16_t columns)
+{
+    put_le(out, rows, 2);
+    put_le(out + 2, columns, 2);
+}
+
 /* A u64 whose absence means "no bound". */
 static void put_bound(waldo__buf *out, uint16_t tag, uint64_t value)
 {
@@ -154,6 +160,7 @@ waldo_status waldo__hand_put_hello(waldo__buf *out, const uint8_t nonce[WALDO_HA
 
 waldo_status waldo__hand_put_run(waldo__buf *out, uint32_t id, const waldo__hand_run *run)
 {
+    uint8_t size[4];
     waldo_status status;
     size_t start;
 
@@ -192,6 +199,10 @@ waldo_status waldo__hand_put_run(waldo__buf *out, uint32_t id, const waldo__hand
     }
     put_bound(out, WALDO_HAND_F_CAPTURE_MAX, run->capture_max);
     put_bound(out, WALDO_HAND_F_CREDIT, run->credit);
+    if (run->rows != 0 || run->columns != 0) {
+        put_size_bytes(size, run->rows, run->columns);
+        put_field(out, WALDO_HAND_F_PTY, size, sizeof size);
+    }
     return end_frame(out, start, status);
 }
 
@@ -232,6 +243,14 @@ waldo_status waldo__hand_put_cancel(waldo__buf *out, uint32_t id, uint32_t grace
 
     put_le(payload, grace_ms, sizeof payload);
     return put_id_frame(out, WALDO_HAND_CANCEL, id, payload, sizeof payload);
+}
+
+waldo_status waldo__hand_put_resize(waldo__buf *out, uint32_t id, uint16_t rows, uint16_t columns)
+{
+    uint8_t payload[4];
+
+    put_size_bytes(payload, rows, columns);
+    return put_id_frame(out, WALDO_HAND_RESIZE, id, payload, sizeof payload);
 }
 
 waldo_status waldo__hand_put_ping(waldo__buf *out, uint32_t id, waldo_str bytes)

@@ -30,6 +30,7 @@ typedef struct waldo__hand_run {
     waldo_str capture_path; /* empty: none */
     uint64_t capture_max;   /* UINT64_MAX: no bound */
     uint64_t credit;        /* UINT64_MAX: no bound */
+    uint16_t rows, columns; /* with WALDO_HAND_RUN_PTY; both 0: as the hand likes */
 } waldo__hand_run;
 
 #define WALDO__HAND_RUN_INIT                                                                       \
@@ -58,6 +59,7 @@ waldo_status waldo__hand_put_signal(waldo__buf *out, uint32_t id, int sig,
                                     enum waldo_hand_scope scope);
 waldo_status waldo__hand_put_credit(waldo__buf *out, uint32_t id, uint64_t bytes);
 waldo_status waldo__hand_put_cancel(waldo__buf *out, uint32_t id, uint32_t grace_ms);
+waldo_status waldo__hand_put_resize(waldo__buf *out, uint32_t id, uint16_t rows, uint16_t columns);
 waldo_status waldo__hand_put_ping(waldo__buf *out, uint32_t id, waldo_str bytes);
 waldo_status waldo__hand_put_shutdown(waldo__buf *out, uint32_t id);
 /* READ, WRITE, STAT, LIST, MKDIR, REMOVE, RENAME. */

@@ -76,7 +76,7 @@ static const char *decode_start_error(waldo__hand_decoder *decoder, struct paylo
     event->u.start_error.err = get_i32(in.ptr);
     event->u.start_error.phase = in.ptr[4];
     if (event->u.start_error.err <= 0 || event->u.start_error.err > 4095 ||
-        in.ptr[4] < WALDO_HAND_PHASE_REQUEST || in.ptr[4] > WALDO_HAND_PHASE_UNSUPPORTED) {
+        in.ptr[4] < WALDO_HAND_PHASE_REQUEST || in.ptr[4] > WALDO_HAND_PHASE_PTY) {
         return "start error with an impossible errno or phase";
     }
     return NULL;

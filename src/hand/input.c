@@ -2,6 +2,7 @@
 /* Stdin of a command: a bounded queue, acknowledged as the command takes it. */
 #include <errno.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "job.h"
@@ -76,21 +77,41 @@ int job_input(struct job *job, const uint8_t *bytes, size_t len)
     return enqueue(job, bytes + n, len - n) ? 0 : WALDO_HAND_E_MEMORY;
 }
 
+/* Everything was written: a pipe ends by being closed, a terminal by the character for it. */
+static void end_input(struct job *job)
+{
+    struct termios settings;
+
+    if (is_terminal(job) && tcgetattr(job->in, &settings) == 0 &&
+        write(job->in, &settings.c_cc[VEOF], 1) < 0 && errno == EAGAIN) {
+        return;
+    }
+    close_fd(&job->in);
+}
+
 void job_input_eof(struct job *job)
 {
     job->in_ending = true;
-    if (job->in_start == job->in_end) {
-        close_fd(&job->in);
+    if (job->in >= 0 && job->in_start == job->in_end) {
+        end_input(job);
     }
+}
+
+bool job_wants_input(const struct job *job)
+{
+    return job->in >= 0 && (job->in_start < job->in_end || job->in_ending);
 }
 
 void job_write_input(struct job *job)
 {
-    job->in_start += write_some(job, job->in_queue + job->in_start, job->in_end - job->in_start);
+    if (job->in_start < job->in_end) {
+        job->in_start +=
+            write_some(job, job->in_queue + job->in_start, job->in_end - job->in_start);
+    }
     if (job->in_start == job->in_end) {
         job->in_start = job->in_end = 0;
-        if (job->in_ending) {
-            close_fd(&job->in);
+        if (job->in >= 0 && job->in_ending) {
+            end_input(job);
         }
     }
 }

@@ -65,6 +65,11 @@ struct job {
     size_t in_owed, in_taken; /* not acknowledged; of those taken */
 };
 
+static inline bool is_terminal(const struct job *job)
+{
+    return (job->flags & WALDO_HAND_RUN_PTY) != 0;
+}
+
 /* output.c */
 bool job_output_init(struct job *job, const struct run *run);
 void job_output_free(struct job *job);
@@ -74,6 +79,7 @@ void job_read_output(struct job *job, int stream);
 bool job_send_tails(struct job *job);
 
 /* input.c */
+bool job_wants_input(const struct job *job); /* its pipe or terminal is waited for */
 int job_input(struct job *job, const uint8_t *bytes, size_t len);
 void job_input_eof(struct job *job);
 void job_write_input(struct job *job);

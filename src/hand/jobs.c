@@ -14,7 +14,9 @@
 #include "tree.h"
 
 #define STRAY_TICK_MS 20
-#define OVERDUE_MS    (WALDO_HAND_KILL_WAIT_MS + 1000u) /* after SIGKILL was due */
+/* More than a terminal can hold; how much it does hold cannot be asked. */
+#define TERMINAL_HOLDS_MAX (256u * 1024u)
+#define OVERDUE_MS         (WALDO_HAND_KILL_WAIT_MS + 1000u) /* after SIGKILL was due */
 
 static struct job *slots[WALDO_HAND_SLOTS_MAX];
 static size_t slot_count; /* slots[0 .. slot_count) are in use */
@@ -170,15 +172,33 @@ static bool open_input(struct job *job, int *ret_read_end)
     return true;
 }
 
+/* A terminal is read through one descriptor and written through another. */
+static bool open_terminal(struct job *job, const struct run *run, int *ret_program_end)
+{
+    int ends[2];
+
+    if (!make_pty(ends, run->rows, run->columns)) {
+        return false;
+    }
+    job->streams[0].fd = ends[0];
+    *ret_program_end = ends[1];
+    job->in = fcntl(ends[0], F_DUPFD_CLOEXEC, 0);
+    return job->in >= 0;
+}
+
 /* Opens this side's ends into the job and the command's into fds. */
-static bool open_fds(struct job *job, struct job_fds *fds)
+static bool open_fds(struct job *job, const struct run *run, struct job_fds *fds,
+                     uint8_t *ret_phase)
 {
     int pair[2];
 
-    if (!open_input(job, &fds->in) || !open_output(job, 0, &fds->out)) {
-        return false;
-    }
-    if ((job->flags & WALDO_HAND_RUN_MERGE) == 0 && !open_output(job, 1, &fds->err)) {
+    if (is_terminal(job)) {
+        if (!open_terminal(job, run, &fds->in)) {
+            *ret_phase = WALDO_HAND_PHASE_PTY;
+            return false;
+        }
+    } else if (!open_input(job, &fds->in) || !open_output(job, 0, &fds->out) ||
+               ((job->flags & WALDO_HAND_RUN_MERGE) == 0 && !open_output(job, 1, &fds->err))) {
         return false;
     }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -189,20 +209,17 @@ static bool open_fds(struct job *job, struct job_fds *fds)
     return true;
 }
 
-/* Forks the job parent; 0 or an errno. */
-static int start_parent(struct job *job, const struct run *run)
+/* Forks the job parent; 0 or an errno with its phase. */
+static int start_parent(struct job *job, const struct run *run, uint8_t *ret_phase)
 {
     struct job_fds fds = { -1, -1, -1, -1 };
     pid_t pid = -1;
     int err = 0;
 
-    if (open_fds(job, &fds)) {
+    if (open_fds(job, run, &fds, ret_phase)) {
         /* The job's pages are not there in the child. */
         pid = fork();
         if (pid == 0) {
-            if (fds.err < 0) {
-                fds.err = fds.out;
-            }
             parent_main(run, &fds);
         }
     }
@@ -236,9 +253,10 @@ int jobs_run(const struct frame *frame)
         return 0;
     }
     job = new_job(&run, frame->id);
-    err = job == NULL ? ENOMEM : start_parent(job, &run);
+    phase = WALDO_HAND_PHASE_RESOURCES;
+    err = job == NULL ? ENOMEM : start_parent(job, &run, &phase);
     if (err != 0) {
-        start_error(frame->id, err, WALDO_HAND_PHASE_RESOURCES);
+        start_error(frame->id, err, phase);
         if (job != NULL) {
             free_job(job);
         }
@@ -273,6 +291,19 @@ static void send_order(struct job *job, const struct order *order)
     if (job->control >= 0) {
         send(job->control, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
+}
+
+int jobs_resize(const struct frame *frame)
+{
+    struct job *job = find_job(frame->id);
+
+    if (frame->len < 4) {
+        return WALDO_HAND_E_PAYLOAD;
+    }
+    if (job != NULL && is_terminal(job) && job->streams[0].fd >= 0) {
+        resize_pty(job->streams[0].fd, get_u16(frame->payload), get_u16(frame->payload + 2));
+    }
+    return 0;
 }
 
 int jobs_signal(const struct frame *frame)
@@ -356,7 +387,7 @@ size_t jobs_poll(struct pollfd *fds)
                           job->streams[stream].fd, POLLIN);
             }
         }
-        if (job->in >= 0 && job->in_start < job->in_end) {
+        if (job_wants_input(job)) {
             poll_part(fds, &count, job, PART_IN, job->in, POLLOUT);
         }
     }
@@ -382,7 +413,9 @@ static void begin_draining(struct job *job, const struct exit_info *info)
     for (int i = 0; i < 2; i++) {
         int waiting = 0;
 
-        if (job->streams[i].fd >= 0 && ioctl(job->streams[i].fd, FIONREAD, &waiting) == 0) {
+        if (is_terminal(job)) {
+            job->streams[i].owed = TERMINAL_HOLDS_MAX;
+        } else if (job->streams[i].fd >= 0 && ioctl(job->streams[i].fd, FIONREAD, &waiting) == 0) {
             job->streams[i].owed = (uint64_t)waiting;
         }
     }
@@ -479,8 +512,9 @@ static bool is_drained(const struct job *job, bool late)
 {
     for (int i = 0; i < 2; i++) {
         const struct stream *stream = &job->streams[i];
+        bool owes = stream->owed > 0 && (!is_terminal(job) || is_readable(stream->fd));
 
-        if (stream->fd >= 0 && (!late || stream->owed > 0)) {
+        if (stream->fd >= 0 && (!late || owes)) {
             return false;
         }
     }

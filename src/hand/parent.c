@@ -65,11 +65,22 @@ static void report_exit(struct parent *p)
     send_report(p, &report);
 }
 
+/* The pipes, or the terminal, must end when the command's processes end. */
+static void release_fds(void)
+{
+    for (int fd = 0; fd < CONTROL_FD; fd++) {
+        close(fd);
+    }
+}
+
 static void leader_ended(struct parent *p, int status, const struct rusage *usage)
 {
     struct exit_info *info = &p->exit;
 
     p->leader = 0;
+    if ((p->run->flags & WALDO_HAND_RUN_PTY) != 0) {
+        release_fds();
+    }
     if (WIFEXITED(status)) {
         info->how = WALDO_HAND_HOW_EXITED;
         info->value = WEXITSTATUS(status);
@@ -262,7 +273,8 @@ static void loop(struct parent *p)
 /* Puts the command's descriptors to 0, 1, 2 and the control socket to 4; closes all others. */
 static bool place_fds(const struct job_fds *fds)
 {
-    if (dup2(fds->in, 0) < 0 || dup2(fds->out, 1) < 0 || dup2(fds->err, 2) < 0) {
+    if (dup2(fds->in, 0) < 0 || dup2(fds->out >= 0 ? fds->out : 0, 1) < 0 ||
+        dup2(fds->err >= 0 ? fds->err : 1, 2) < 0) {
         return false;
     }
     if (fds->control != CONTROL_FD && dup3(fds->control, CONTROL_FD, O_CLOEXEC) < 0) {
@@ -294,9 +306,9 @@ void parent_main(const struct run *run, const struct job_fds *fds)
         send_report(&p, &report);
         _exit(0);
     }
-    /* The pipes must end when the command's processes end, so they are not held here. */
-    for (int fd = 0; fd < CONTROL_FD; fd++) {
-        close(fd);
+    /* A terminal stays open while the leader lives: it may close it and open it again by name. */
+    if ((run->flags & WALDO_HAND_RUN_PTY) == 0) {
+        release_fds();
     }
     p.leader_group = p.leader;
     report.pid = (uint32_t)p.leader;

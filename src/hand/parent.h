@@ -32,12 +32,14 @@ struct run {
     uint32_t flags, timeout_ms, grace_ms;
     uint64_t head[2], capture_max, credit;
     uint32_t tail[2];
-    bool has_credit;
+    uint16_t rows, columns;
+    bool has_credit, has_size;
     struct field script, cwd, capture_path;
     size_t args, envs;
     const struct frame *frame;
 };
 
+/* out and err may be -1: the same as the one before. */
 struct job_fds {
     int in, out, err, control;
 };

@@ -29,6 +29,8 @@
 #define WALDO_HAND_PATH_MAX         4095u
 #define WALDO_HAND_PING_MAX         64u
 #define WALDO_HAND_GRACE_DEFAULT_MS 2000u
+#define WALDO_HAND_PTY_ROWS         24u
+#define WALDO_HAND_PTY_COLUMNS      80u
 #define WALDO_HAND_DRAIN_MS         50u   /* wait for late output after the leader's exit */
 #define WALDO_HAND_KILL_WAIT_MS     1000u /* EXIT comes at the latest this long after SIGKILL */
 #define WALDO_HAND_STDERR_MAX       4096u /* the keeper keeps this much of the program's stderr */
@@ -45,7 +47,7 @@ enum waldo_hand_request {
     WALDO_HAND_SIGNAL = 0x05,
     WALDO_HAND_CREDIT = 0x06, /* both ways */
     WALDO_HAND_CANCEL = 0x07,
-    WALDO_HAND_RESIZE = 0x08, /* reserved */
+    WALDO_HAND_RESIZE = 0x08, /* where PTY */
     WALDO_HAND_PING = 0x09,
     WALDO_HAND_SHUTDOWN = 0x0a,
     WALDO_HAND_READ = 0x10,
@@ -91,7 +93,7 @@ enum waldo_hand_reply {
 
 #define WALDO_HAND_FEATURE_TREE    (UINT64_C(1) << 0) /* /proc is there: trees can be ended */
 #define WALDO_HAND_FEATURE_BENEATH (UINT64_C(1) << 1) /* openat2 works: ROOT fields are accepted */
-#define WALDO_HAND_FEATURE_PTY     (UINT64_C(1) << 2) /* reserved */
+#define WALDO_HAND_FEATURE_PTY     (UINT64_C(1) << 2) /* terminals can be opened */
 #define WALDO_HAND_FEATURE_JOBS    (UINT64_C(1) << 3) /* reserved: JOB_LIST and the like */
 #define WALDO_HAND_FEATURE_LEASE   (UINT64_C(1) << 4) /* reserved */
 #define WALDO_HAND_FEATURE_CONNECT (UINT64_C(1) << 5) /* reserved */
@@ -118,7 +120,7 @@ enum waldo_hand_field {
     WALDO_HAND_F_CAPTURE_PATH = 12, /* path */
     WALDO_HAND_F_CAPTURE_MAX = 13,  /* u64; with CAPTURE_PATH */
     WALDO_HAND_F_CREDIT = 14,       /* u64: output bytes that may be sent; absent: no bound */
-    WALDO_HAND_F_PTY = 15,          /* reserved: u16 rows, u16 columns */
+    WALDO_HAND_F_PTY = 15,          /* u16 rows, u16 columns; with RUN_PTY; absent: 24, 80 */
     WALDO_HAND_F_RLIMIT = 16,       /* reserved: u32 resource, u64 soft, u64 hard; repeated */
     WALDO_HAND_F_USER = 17,         /* reserved: u32 uid, u32 gid */
     WALDO_HAND_F_PATH = 32,
@@ -134,7 +136,7 @@ enum waldo_hand_field {
 #define WALDO_HAND_RUN_STDIN          0x02u /* stdin stays open until STDIN_EOF; else /dev/null */
 #define WALDO_HAND_RUN_CLEAR_ENV      0x04u /* start from no environment, then the ENV fields */
 #define WALDO_HAND_RUN_KILL_LEFTOVERS 0x08u /* end the rest of the tree when the leader ends */
-#define WALDO_HAND_RUN_PTY            0x10u /* reserved */
+#define WALDO_HAND_RUN_PTY            0x10u /* stdin, stdout and stderr are one terminal */
 #define WALDO_HAND_RUN_KEEP           0x20u /* reserved: keep the finished job for JOB_ATTACH */
 
 /* FLAGS of the file requests. */
@@ -161,6 +163,7 @@ enum waldo_hand_phase {
     WALDO_HAND_PHASE_SCRIPT = 5,      /* script text could not be put into a file */
     WALDO_HAND_PHASE_EXEC = 6,        /* the program itself */
     WALDO_HAND_PHASE_UNSUPPORTED = 7, /* a reserved flag or field, or an unknown one */
+    WALDO_HAND_PHASE_PTY = 8,         /* no terminal could be opened */
 };
 
 #define WALDO_HAND_STARTED_LEN     4u

@@ -7,7 +7,7 @@
 
 #define FLAGS_KNOWN                                                                                \
     (WALDO_HAND_RUN_MERGE | WALDO_HAND_RUN_STDIN | WALDO_HAND_RUN_CLEAR_ENV |                      \
-     WALDO_HAND_RUN_KILL_LEFTOVERS)
+     WALDO_HAND_RUN_KILL_LEFTOVERS | WALDO_HAND_RUN_PTY)
 
 static int check_path(const struct field *field)
 {
@@ -36,6 +36,17 @@ static int take_u32(const struct field *field, uint32_t *ret_value)
 static int take_u64(const struct field *field, uint64_t *ret_value)
 {
     return field_u64(field, ret_value) ? 0 : EINVAL;
+}
+
+static int take_size(const struct field *field, struct run *run)
+{
+    if (field->len != 4) {
+        return EINVAL;
+    }
+    run->has_size = true;
+    run->rows = get_u16(field->ptr);
+    run->columns = get_u16(field->ptr + 2);
+    return 0;
 }
 
 /* One field of its own kind; EOPNOTSUPP for what this version does not know. */
@@ -72,6 +83,8 @@ static int take_field(struct run *run, const struct field *field)
     case WALDO_HAND_F_CREDIT:
         run->has_credit = true;
         return take_u64(field, &run->credit);
+    case WALDO_HAND_F_PTY:
+        return take_size(field, run);
     default:
         return (field->tag & WALDO_HAND_FIELD_OPTIONAL) != 0 ? 0 : EOPNOTSUPP;
     }
@@ -87,7 +100,9 @@ int run_decode(const struct frame *frame, struct run *ret_run, uint8_t *ret_phas
     struct run run = { .frame = frame,
                        .grace_ms = WALDO_HAND_GRACE_DEFAULT_MS,
                        .head = { UINT64_MAX, UINT64_MAX },
-                       .capture_max = UINT64_MAX };
+                       .capture_max = UINT64_MAX,
+                       .rows = WALDO_HAND_PTY_ROWS,
+                       .columns = WALDO_HAND_PTY_COLUMNS };
     struct fields it;
     struct field field;
     uint64_t seen = 0;
@@ -108,6 +123,7 @@ int run_decode(const struct frame *frame, struct run *ret_run, uint8_t *ret_phas
         err = EOPNOTSUPP;
     }
     if (err == 0 && ((run.args == 0 && run.script.ptr == NULL) ||
+                     (run.has_size && (run.flags & WALDO_HAND_RUN_PTY) == 0) ||
                      run.tail[0] > WALDO_HAND_TAIL_MAX || run.tail[1] > WALDO_HAND_TAIL_MAX)) {
         err = EINVAL;
     }

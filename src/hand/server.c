@@ -44,7 +44,8 @@ static int on_hello(const struct frame *frame)
     hello.version = WALDO_HAND_VERSION;
     hello.arch = ARCH;
     hello.features = (tree_visible() ? WALDO_HAND_FEATURE_TREE : 0) |
-                     (have_openat2() ? WALDO_HAND_FEATURE_BENEATH : 0);
+                     (have_openat2() ? WALDO_HAND_FEATURE_BENEATH : 0) |
+                     (have_pty() ? WALDO_HAND_FEATURE_PTY : 0);
     hello.pid = (uint32_t)getpid();
     hello.uid = (uint32_t)geteuid();
     hello.max_payload = WALDO_HAND_PAYLOAD_MAX;
@@ -114,7 +115,7 @@ static const struct {
     { WALDO_HAND_SIGNAL, false, jobs_signal },
     { WALDO_HAND_CREDIT, false, jobs_credit },
     { WALDO_HAND_CANCEL, false, on_cancel },
-    { WALDO_HAND_RESIZE, false, on_reserved },
+    { WALDO_HAND_RESIZE, false, jobs_resize },
     { WALDO_HAND_PING, false, on_ping },
     { WALDO_HAND_SHUTDOWN, false, on_shutdown },
     { WALDO_HAND_READ, true, files_request },

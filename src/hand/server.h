@@ -30,6 +30,7 @@ int jobs_run(const struct frame *frame);
 int jobs_stdin(const struct frame *frame);
 int jobs_stdin_eof(const struct frame *frame);
 int jobs_signal(const struct frame *frame);
+int jobs_resize(const struct frame *frame);
 int jobs_credit(const struct frame *frame);
 /* True if the id is a job's. */
 bool jobs_cancel(uint32_t id, uint32_t grace_ms);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "sys.h"
@@ -184,6 +185,7 @@ static int exec_in_path(void)
 
 /* What the child tells its parent: they share memory until exec. */
 static struct {
+    bool has_terminal;
     const char *cwd;
     volatile int err;
     volatile uint8_t phase;
@@ -193,6 +195,9 @@ static struct {
 static _Noreturn void child(void)
 {
     setsid();
+    if (shared.has_terminal) {
+        ioctl(STDIN_FILENO, TIOCSCTTY, 0);
+    }
     if (shared.cwd != NULL && chdir(shared.cwd) != 0) {
         shared.err = errno;
         shared.phase = WALDO_HAND_PHASE_CHDIR;
@@ -223,6 +228,7 @@ pid_t spawn_run(const struct run *run, int *ret_err, uint8_t *ret_phase)
     if (!collect(run)) {
         return failed(E2BIG, WALDO_HAND_PHASE_REQUEST, ret_err, ret_phase);
     }
+    shared.has_terminal = (run->flags & WALDO_HAND_RUN_PTY) != 0;
     if (run->cwd.ptr != NULL) {
         shared.cwd = terminate(&run->cwd);
     }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -14,6 +15,9 @@
 /* Kernel numbers that an older libc may lack; the same on x86-64 and arm64. */
 #define NR_CLOSE_RANGE 436
 #define NR_OPENAT2     437
+
+/* Of asm-generic/ioctls.h, for both architectures; opens the other side without its name. */
+#define GET_PTY_PEER 0x5441
 
 #define RESOLVE_FLAGS (0x02u | 0x08u) /* RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH */
 #define NOREPLACE     1u
@@ -93,6 +97,47 @@ void open_standard_fds(void)
     }
     close(ends[0]);
     close(ends[1]);
+}
+
+bool have_pty(void)
+{
+    return access("/dev/ptmx", R_OK | W_OK) == 0;
+}
+
+void resize_pty(int fd, uint16_t rows, uint16_t columns)
+{
+    struct winsize size = { .ws_row = rows, .ws_col = columns };
+
+    ioctl(fd, TIOCSWINSZ, &size);
+}
+
+bool make_pty(int fds[2], uint16_t rows, uint16_t columns)
+{
+    int unlock = 0;
+
+    fds[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (fds[0] < 0) {
+        return false;
+    }
+    resize_pty(fds[0], rows, columns);
+    fds[1] = ioctl(fds[0], TIOCSPTLCK, &unlock);
+    if (fds[1] == 0) {
+        fds[1] = ioctl(fds[0], GET_PTY_PEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    }
+    if (fds[1] < 0) {
+        int err = errno;
+
+        close(fds[0]);
+        errno = err;
+    }
+    return fds[1] >= 0;
+}
+
+bool is_readable(int fd)
+{
+    struct pollfd one = { .fd = fd, .events = POLLIN };
+
+    return poll(&one, 1, 0) > 0;
 }
 
 void *map_pages(size_t size)

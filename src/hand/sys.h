@@ -19,6 +19,14 @@ void close_between(unsigned first, unsigned last);
 /* Makes 0, 1 and 2 open, so that no later descriptor gets such a number. */
 void open_standard_fds(void);
 
+/* Is there something to open terminals with? */
+bool have_pty(void);
+/* Opens a terminal of a size: [0] the side of a user, [1] that of programs. */
+bool make_pty(int fds[2], uint16_t rows, uint16_t columns);
+void resize_pty(int fd, uint16_t rows, uint16_t columns);
+/* Is there something to read now? */
+bool is_readable(int fd);
+
 /* Fresh zero pages that forked children do not get; NULL without memory. */
 void *map_pages(size_t size);
 void unmap_pages(void *pages, size_t size);

@@ -12,7 +12,8 @@ enum {
     INPUT_MAX = 256 * 1024 * 1024,
     WRITE_MAX = 4 * 1024 * 1024, /* bytes that waldo_job_write() lets wait */
     ENV_MAX = 4096,
-    SIGNAL_MAX = 64
+    SIGNAL_MAX = 64,
+    SIDE_MAX = 65535 /* rows, columns */
 };
 
 static void job_start(waldo__op *op)
@@ -93,8 +94,8 @@ static waldo_status refuse(waldo_error **ret_err, waldo_status status, const cha
 
 static waldo_status check_options(const waldo_exec_options *options, waldo_error **ret_err)
 {
-    const uint32_t known =
-        WALDO_EXEC_MERGE | WALDO_EXEC_KEEP_STDIN | WALDO_EXEC_ALL_OUTPUT | WALDO_EXEC_LOGIN;
+    const uint32_t known = WALDO_EXEC_MERGE | WALDO_EXEC_KEEP_STDIN | WALDO_EXEC_ALL_OUTPUT |
+                           WALDO_EXEC_LOGIN | WALDO_EXEC_TTY;
     size_t count = 0;
 
     if ((options->cmd == NULL) == (options->argv == NULL)) {
@@ -117,6 +118,11 @@ static waldo_status check_options(const waldo_exec_options *options, waldo_error
         options->input.len > INPUT_MAX) {
         return refuse(ret_err, WALDO_EINVAL,
                       "grace_ms, timeout_ms, max_output or input is out of range");
+    }
+    if (options->rows > SIDE_MAX || options->columns > SIDE_MAX ||
+        ((options->flags & WALDO_EXEC_TTY) == 0 && (options->rows | options->columns) != 0)) {
+        return refuse(ret_err, WALDO_EINVAL,
+                      "rows and columns are for WALDO_EXEC_TTY, and at most 65535");
     }
     for (; options->env != NULL && options->env[count] != NULL; count++) {
         const char *equals = strchr(options->env[count], '=');
@@ -157,6 +163,8 @@ static waldo_status copy_options(waldo_sandbox *sandbox, waldo_job *job,
     job->env = waldo__strings_copy(options->env, NULL);
     job->timeout_ms = timeout_of(sandbox, options->timeout_ms);
     job->grace_ms = options->grace_ms != 0 ? options->grace_ms : WALDO_HAND_GRACE_DEFAULT_MS;
+    job->rows = (uint16_t)(options->rows != 0 ? options->rows : WALDO_HAND_PTY_ROWS);
+    job->columns = (uint16_t)(options->columns != 0 ? options->columns : WALDO_HAND_PTY_COLUMNS);
     job->max_output = options->max_output != 0 ? options->max_output : OUTPUT_DEFAULT;
     job->max_capture = options->max_capture;
     job->on_output = options->on_output;
@@ -276,6 +284,20 @@ waldo_status waldo_job_signal(waldo_job *job, int signal)
         return WALDO_OK;
     }
     return waldo__hand_signal(job->call, signal, WALDO_HAND_SCOPE_GROUP);
+}
+
+waldo_status waldo_job_resize(waldo_job *job, uint32_t rows, uint32_t columns)
+{
+    if (job == NULL || rows < 1 || rows > SIDE_MAX || columns < 1 || columns > SIDE_MAX ||
+        (job->flags & WALDO_EXEC_TTY) == 0) {
+        return WALDO_EINVAL;
+    }
+    if (job->op.state == WALDO__OP_ENDED) {
+        return WALDO_OK;
+    }
+    job->rows = (uint16_t)rows;
+    job->columns = (uint16_t)columns;
+    return job->call != NULL ? waldo__hand_resize(job->call, job->rows, job->columns) : WALDO_OK;
 }
 
 void waldo_job_cancel(waldo_job *job)

@@ -262,14 +262,46 @@ static void after_start(waldo_job *job)
     waldo__job_pump(job);
 }
 
+/* What the program text or argv becomes. */
+static waldo_status fill_args(const waldo_job *job, const char *script_path, waldo__hand_run *run,
+                              texts *args)
+{
+    char *const by_script[] = { job->shell, (char *)"-l", NULL };
+    char *const by_path[] = { (char *)script_path, NULL };
+    int login = (job->flags & WALDO_EXEC_LOGIN) != 0;
+    waldo_status status;
+
+    if (job->cmd == NULL) {
+        return add_texts(args, job->argv);
+    }
+    status = add_texts(args, login ? by_script : (char *const[]){ job->shell, NULL });
+    if (script_path == NULL) {
+        run->script = waldo__str(job->cmd);
+        return status;
+    }
+    return status == WALDO_OK ? add_texts(args, by_path) : status;
+}
+
+static void fill_streams(const waldo_job *job, waldo__hand_run *run)
+{
+    if ((job->flags & WALDO_EXEC_MERGE) != 0) {
+        run->flags |= WALDO_HAND_RUN_MERGE;
+    }
+    if (!job->input_ends || job->input.len > 0) {
+        run->flags |= WALDO_HAND_RUN_STDIN;
+    }
+    if ((job->flags & WALDO_EXEC_TTY) != 0) {
+        run->flags |= WALDO_HAND_RUN_PTY;
+        run->rows = job->rows;
+        run->columns = job->columns;
+    }
+}
+
 static void send_run(waldo_job *job, const char *script_path)
 {
     waldo__hand_run run = WALDO__HAND_RUN_INIT;
     waldo_sandbox *sandbox = job->op.sandbox;
-    char *const by_script[] = { job->shell, (char *)"-l", NULL };
-    char *const by_path[] = { job->shell, (char *)script_path, NULL };
-    char *const plain_shell[] = { job->shell, NULL };
-    int login = (job->flags & WALDO_EXEC_LOGIN) != 0;
+    char *const terminal[] = { (char *)"TERM=dumb", NULL };
     waldo__buf cwd = WALDO__BUF_INIT(8192);
     texts args = { 0 };
     texts envs = { 0 };
@@ -277,20 +309,10 @@ static void send_run(waldo_job *job, const char *script_path)
 
     waldo__path_absolute(&job->cwd, &cwd);
     run.cwd = waldo__buf_str(&cwd);
-    if ((job->flags & WALDO_EXEC_MERGE) != 0) {
-        run.flags |= WALDO_HAND_RUN_MERGE;
-    }
-    if (!job->input_ends || job->input.len > 0) {
-        run.flags |= WALDO_HAND_RUN_STDIN;
-    }
-    if (job->cmd != NULL && script_path == NULL) {
-        run.script = waldo__str(job->cmd);
-        status = add_texts(&args, login ? by_script : plain_shell);
-    } else if (job->cmd != NULL) {
-        status = login ? add_texts(&args, by_script) : add_texts(&args, plain_shell);
-        status = status == WALDO_OK ? add_texts(&args, by_path + 1) : status;
-    } else {
-        status = add_texts(&args, job->argv);
+    fill_streams(job, &run);
+    status = fill_args(job, script_path, &run, &args);
+    if (status == WALDO_OK && (job->flags & WALDO_EXEC_TTY) != 0) {
+        status = add_texts(&envs, terminal);
     }
     status = status == WALDO_OK ? add_texts(&envs, waldo__live_entry(sandbox)->env) : status;
     status = status == WALDO_OK ? add_texts(&envs, job->env) : status;
@@ -435,8 +457,15 @@ static void run_exec1(waldo_job *job)
 
 void waldo__job_run(waldo_job *job)
 {
+    waldo_sandbox *sandbox = job->op.sandbox;
+
     if (job->cancel != NULL && waldo_cancel_triggered(job->cancel)) {
         waldo__op_end(&job->op, WALDO_ECANCELED, NULL);
+    } else if ((job->flags & WALDO_EXEC_TTY) != 0 &&
+               (sandbox->hand == NULL ||
+                (waldo__hand_features(sandbox->hand) & WALDO_HAND_FEATURE_PTY) == 0)) {
+        waldo__op_fail(&job->op, WALDO_ENOTSUP, "%s: this sandbox has no terminals",
+                       waldo__live_entry(sandbox)->ops->name);
     } else if (job->op.sandbox->hand == NULL) {
         run_exec1(job);
     } else if (job->cmd != NULL && strlen(job->cmd) > SCRIPT_FRAME_MAX) {

@@ -171,6 +171,7 @@ static waldo_status on_start_error(waldo__hand_call *call, const waldo__hand_eve
         [WALDO_HAND_PHASE_SCRIPT] = { WALDO_ESTART, "could not be given its script" },
         [WALDO_HAND_PHASE_EXEC] = { WALDO_ESTART, "could not be started" },
         [WALDO_HAND_PHASE_UNSUPPORTED] = { WALDO_ENOTSUP, "asks for what the hand cannot do" },
+        [WALDO_HAND_PHASE_PTY] = { WALDO_ESTART, "could not be given a terminal" },
     };
     size_t phase = event->u.start_error.phase;
     waldo_error *error = NULL;
@@ -494,6 +495,14 @@ waldo_status waldo__hand_signal(waldo__hand_call *call, int number, enum waldo_h
 
     return send_frames(call->hand, &frames,
                        waldo__hand_put_signal(&frames, call->id, number, scope));
+}
+
+waldo_status waldo__hand_resize(waldo__hand_call *call, uint16_t rows, uint16_t columns)
+{
+    waldo__buf frames = WALDO__BUF_INIT(REQUEST_MAX);
+
+    return send_frames(call->hand, &frames,
+                       waldo__hand_put_resize(&frames, call->id, rows, columns));
 }
 
 waldo_status waldo__hand_credit(waldo__hand_call *call, uint64_t bytes)

@@ -58,6 +58,7 @@ waldo_status waldo__hand_start_file(waldo__hand *hand, enum waldo_hand_request t
 waldo_status waldo__hand_stdin(waldo__hand_call *call, waldo_str bytes); /* within the window */
 waldo_status waldo__hand_stdin_eof(waldo__hand_call *call);
 waldo_status waldo__hand_signal(waldo__hand_call *call, int number, enum waldo_hand_scope scope);
+waldo_status waldo__hand_resize(waldo__hand_call *call, uint16_t rows, uint16_t columns);
 waldo_status waldo__hand_credit(waldo__hand_call *call, uint64_t bytes);
 waldo_status waldo__hand_cancel(waldo__hand_call *call, uint32_t grace_ms);
 waldo_status waldo__hand_write(waldo__hand_call *call, waldo_str bytes);

@@ -22,6 +22,8 @@ struct waldo_job {
     char **env;
     int64_t timeout_ms; /* the one in force; WALDO_FOREVER: none */
     int64_t grace_ms;
+    uint16_t rows;
+    uint16_t columns;
     size_t max_output;
     uint64_t max_capture;
     waldo_output_fn on_output;

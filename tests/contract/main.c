@@ -14,6 +14,7 @@ static const struct {
     { "exec", exec_cases, &exec_case_count },
     { "files", file_cases, &file_case_count },
     { "life", life_cases, &life_case_count },
+    { "terminal", terminal_cases, &terminal_case_count },
 };
 
 int main(int argc, char **argv)
@@ -25,6 +26,6 @@ int main(int argc, char **argv)
                                              NULL);
         }
     }
-    fprintf(stderr, "usage: contract BACKEND exec|files|life\n");
+    fprintf(stderr, "usage: contract BACKEND exec|files|life|terminal\n");
     return 2;
 }

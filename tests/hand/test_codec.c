@@ -64,6 +64,22 @@ static waldo_status put_run_script(waldo__buf *out)
     return waldo__hand_put_run(out, ID, &run);
 }
 
+static waldo_status put_run_pty(waldo__buf *out)
+{
+    waldo__hand_run run = WALDO__HAND_RUN_INIT;
+
+    run.flags = WALDO_HAND_RUN_PTY;
+    run.script = WALDO__S("vi");
+    run.rows = 50;
+    run.columns = 300;
+    return waldo__hand_put_run(out, ID, &run);
+}
+
+static waldo_status put_resize(waldo__buf *out)
+{
+    return waldo__hand_put_resize(out, ID, 50, 300);
+}
+
 static waldo_status put_hello(waldo__buf *out)
 {
     return waldo__hand_put_hello(out, nonce);
@@ -180,6 +196,8 @@ static const struct {
     { "host-hello", put_hello },
     { "run-argv", put_run_argv },
     { "run-script", put_run_script },
+    { "run-pty", put_run_pty },
+    { "resize", put_resize },
     { "stdin", put_stdin },
     { "stdin-eof", put_stdin_eof },
     { "signal", put_signal },

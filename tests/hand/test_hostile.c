@@ -231,15 +231,14 @@ static void test_refusals(void **state)
         assert_int_equal(r->done.err, EOPNOTSUPP);
         assert_int_equal(r->done.where, WALDO_HAND_WHERE_UNSUPPORTED);
     }
-    id = hand.next_id++;
-    send_frame(4, WALDO_HAND_RESIZE, id, "\0\0\0\0", 4);
-    assert_int_equal(client_ended(&hand, id)->done.err, EOPNOTSUPP);
+    assert_int_equal(ask(WALDO_HAND_RUN, WALDO_HAND_F_PTY, "\1\0\1", 3)->start_error, EINVAL);
     /* An unknown type with the optional bit, and frames for ids that are not open: nothing. */
     send_frame(3, 0x7f, 5, "abc", 3);
     send_frame(4, WALDO_HAND_CANCEL, 690, "\0\0\0\0", 4);
     send_frame(3, WALDO_HAND_WRITE_DATA, 690, "abc", 3);
     send_frame(0, WALDO_HAND_WRITE_END, 690, NULL, 0);
     send_frame(0, WALDO_HAND_STDIN_EOF, 690, NULL, 0);
+    send_frame(4, WALDO_HAND_RESIZE, 690, "\0\0\0\0", 4);
     send_frame(2, WALDO_HAND_PING, 77, "ok", 2);
     while (client_record(&hand, 77)->pong.len < 2) {
         assert_true(client_read(&hand, 30000) > 0);

@@ -52,11 +52,13 @@ FRAMES = {
                       + u32(6, 120000) + u32(7, 0) + u64(8, 20000) + u32(9, 1000) + u64(10, 30000)
                       + u32(11, 2000) + u64(13, 1 << 33) + u64(14, 65536)),
     'run-script': frame(0x02, ID, field(3, b'echo hi\n')),
+    'run-pty': frame(0x02, ID, u32(1, 0x10) + field(3, b'vi') + field(15, struct.pack('<HH', 50, 300))),
     'stdin': frame(0x03, ID, b'a\0\xffb'),
     'stdin-eof': frame(0x04, ID),
     'signal': frame(0x05, ID, struct.pack('<iB', 15, 2)),
     'host-credit': frame(0x06, ID, struct.pack('<Q', 1 << 40)),
     'cancel': frame(0x07, ID, struct.pack('<I', 0xffffffff)),
+    'resize': frame(0x08, ID, struct.pack('<HH', 50, 300)),
     'ping': frame(0x09, ID, b'ping'),
     'shutdown': frame(0x0a, ID),
     'read': frame(0x10, ID, FILE + u32(1, 1) + u64(36, 5 << 32) + u64(37, 100)),
