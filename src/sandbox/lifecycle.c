@@ -22,9 +22,14 @@ static waldo_backend_call call_until(waldo_sandbox *sandbox, int64_t ms)
                                  .userdata = sandbox };
 }
 
+/* In a forked child it is still the parent's. */
 static void drop_scratch(waldo_sandbox *sandbox)
 {
-    waldo__scratch_remove(sandbox->scratch);
+    if (waldo__loop_forked(sandbox->env->loop)) {
+        waldo__free(sandbox->scratch);
+    } else {
+        waldo__scratch_remove(sandbox->scratch);
+    }
     sandbox->scratch = NULL;
 }
 
@@ -343,6 +348,9 @@ void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why, int64_t gr
 
     if (before >= WALDO__LIVE_CLOSING) {
         return;
+    }
+    if (waldo__loop_forked(sandbox->env->loop)) {
+        return; /* the machine is the parent's: not a byte to it, and nothing to wait for */
     }
     sandbox->state = WALDO__LIVE_CLOSING;
     sandbox->why_closed = why;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, contract_setup, contract_teardown)
@@ -326,6 +327,32 @@ static void changes_open_nothing(void **state)
     outcome_free(&out);
 }
 
+/* What a forked child does to its copies is no harm to the machine. */
+static void forked_child_does_no_harm(void **state)
+{
+    contract *c = *state;
+    waldo_exec_result *result = run(c, &WALDO_EXEC(.cmd = "echo kept > f"));
+    waldo_exec_result *none = NULL;
+    int child_status = -1;
+    pid_t pid;
+
+    waldo_exec_result_free(result);
+    pid = fork();
+    if (pid == 0) {
+        waldo_status status =
+            waldo_sandbox_exec_wait(c->sandbox, &WALDO_EXEC(.cmd = "true"), &none, NULL);
+
+        waldo_sandbox_unref(c->sandbox);
+        waldo_runtime_free(c->rt);
+        _exit(status == WALDO_EFORKED ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &child_status, 0), pid);
+    assert_int_equal(child_status, 0);
+    result = run(c, &WALDO_EXEC(.cmd = "cat f"));
+    expect_text(&result->out, "kept\n");
+    waldo_exec_result_free(result);
+}
+
 static void grant(void *userdata)
 {
     ++*(int *)userdata;
@@ -365,6 +392,7 @@ const struct CMUnitTest life_cases[] = {
     CASE(probing),
     CASE(changes_open_nothing),
     CASE(turns_come_one_by_one),
+    CASE(forked_child_does_no_harm),
     CASE(bad_workspaces),
     CASE(each_machine_its_own),
 };
