@@ -253,6 +253,22 @@ waldo_status waldo__hand_put_resize(waldo__buf *out, uint32_t id, uint16_t rows,
     return put_id_frame(out, WALDO_HAND_RESIZE, id, payload, sizeof payload);
 }
 
+waldo_status waldo__hand_put_attach(waldo__buf *out, uint32_t id, uint32_t job, uint64_t offset,
+                                    uint64_t credit)
+{
+    uint8_t payload[WALDO_HAND_ATTACH_LEN] = { 0 };
+
+    put_le(payload, job, 4);
+    put_le(payload + 8, offset, 8);
+    put_le(payload + 16, credit, 8);
+    return put_id_frame(out, WALDO_HAND_JOB_ATTACH, id, payload, sizeof payload);
+}
+
+waldo_status waldo__hand_put_forget(waldo__buf *out, uint32_t job)
+{
+    return put_id_frame(out, WALDO_HAND_JOB_FORGET, job, NULL, 0);
+}
+
 waldo_status waldo__hand_put_ping(waldo__buf *out, uint32_t id, waldo_str bytes)
 {
     if (bytes.len > WALDO_HAND_PING_MAX) {

@@ -60,6 +60,10 @@ waldo_status waldo__hand_put_signal(waldo__buf *out, uint32_t id, int sig,
 waldo_status waldo__hand_put_credit(waldo__buf *out, uint32_t id, uint64_t bytes);
 waldo_status waldo__hand_put_cancel(waldo__buf *out, uint32_t id, uint32_t grace_ms);
 waldo_status waldo__hand_put_resize(waldo__buf *out, uint32_t id, uint16_t rows, uint16_t columns);
+/* Read a command that was run with WALDO_HAND_RUN_KEEP; credit UINT64_MAX: no bound. */
+waldo_status waldo__hand_put_attach(waldo__buf *out, uint32_t id, uint32_t job, uint64_t offset,
+                                    uint64_t credit);
+waldo_status waldo__hand_put_forget(waldo__buf *out, uint32_t job);
 waldo_status waldo__hand_put_ping(waldo__buf *out, uint32_t id, waldo_str bytes);
 waldo_status waldo__hand_put_shutdown(waldo__buf *out, uint32_t id);
 /* READ, WRITE, STAT, LIST, MKDIR, REMOVE, RENAME. */

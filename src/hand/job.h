@@ -50,6 +50,11 @@ struct job {
     uint32_t grace_ms, overdue_reason;
     uint64_t drain_end_ms;
     struct exit_info exit;
+    uint32_t ended; /* when, counted in ends */
+
+    /* RUN_KEEP: who reads it, 0 for nobody; credit UINT64_MAX is no bound */
+    uint32_t reader;
+    uint64_t reader_at, reader_credit;
 
     struct note notes[NOTES_MAX];
     size_t note_start, note_count;
@@ -70,9 +75,23 @@ static inline bool is_terminal(const struct job *job)
     return (job->flags & WALDO_HAND_RUN_PTY) != 0;
 }
 
+static inline bool is_kept(const struct job *job)
+{
+    return (job->flags & WALDO_HAND_RUN_KEEP) != 0;
+}
+
+/* jobs.c; NULL: none */
+struct job *find_job(uint32_t id);
+struct job *find_reader(uint32_t id); /* the job that is read under an id */
+
+/* kept.c */
+void kept_feed(struct job *job); /* sends what there is to its reader */
+void kept_drop(struct job *job); /* it is one of the others from now on */
+
 /* output.c */
 bool job_output_init(struct job *job, const struct run *run);
 void job_output_free(struct job *job);
+void drop_tail(struct tail *tail);
 bool job_wants_output(const struct job *job, int stream);
 void job_read_output(struct job *job, int stream);
 /* Sends tails as far as there is room; true when all are sent. */

@@ -29,7 +29,7 @@ static struct {
     enum part part;
 } polled[JOBS_FDS_MAX];
 
-static struct job *find_job(uint32_t id)
+struct job *find_job(uint32_t id)
 {
     for (size_t i = 0; i < slot_count; i++) {
         if (slots[i]->id == id) {
@@ -39,9 +39,19 @@ static struct job *find_job(uint32_t id)
     return NULL;
 }
 
+struct job *find_reader(uint32_t id)
+{
+    for (size_t i = 0; i < slot_count; i++) {
+        if (slots[i]->reader != 0 && slots[i]->reader == id) {
+            return slots[i];
+        }
+    }
+    return NULL;
+}
+
 bool jobs_has(uint32_t id)
 {
-    return find_job(id) != NULL;
+    return find_job(id) != NULL || find_reader(id) != NULL;
 }
 
 void jobs_abandon(void)
@@ -121,6 +131,7 @@ static struct job *new_job(const struct run *run, uint32_t id)
 
 static void free_job(struct job *job)
 {
+    kept_drop(job);
     job_output_free(job);
     job_input_free(job);
     close_fd(&job->streams[0].fd);
@@ -234,6 +245,26 @@ static int start_parent(struct job *job, const struct run *run, uint8_t *ret_pha
     return err;
 }
 
+/* Room for one more kept command: the one that finished first goes. */
+static void make_room_for_kept(void)
+{
+    struct job *oldest = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < slot_count; i++) {
+        struct job *job = slots[i];
+
+        count += is_kept(job);
+        if (is_kept(job) && job->state == JOB_FINISHED &&
+            (oldest == NULL || job->ended < oldest->ended)) {
+            oldest = job;
+        }
+    }
+    if (count >= WALDO_HAND_KEPT_MAX && oldest != NULL) {
+        kept_drop(oldest);
+    }
+}
+
 int jobs_run(const struct frame *frame)
 {
     struct run run;
@@ -251,6 +282,9 @@ int jobs_run(const struct frame *frame)
     if (jobs_running() >= WALDO_HAND_JOBS_MAX || slot_count >= WALDO_HAND_SLOTS_MAX) {
         start_error(frame->id, EAGAIN, WALDO_HAND_PHASE_LIMIT);
         return 0;
+    }
+    if ((run.flags & WALDO_HAND_RUN_KEEP) != 0) {
+        make_room_for_kept();
     }
     job = new_job(&run, frame->id);
     phase = WALDO_HAND_PHASE_RESOURCES;
@@ -328,14 +362,30 @@ int jobs_signal(const struct frame *frame)
 int jobs_credit(const struct frame *frame)
 {
     struct job *job = find_job(frame->id);
-    uint64_t more;
+    struct job *read = find_reader(frame->id);
+    uint64_t more, *credit = NULL;
 
     if (frame->len < 8) {
         return WALDO_HAND_E_PAYLOAD;
     }
     more = get_u64(frame->payload);
     if (job != NULL) {
-        job->credit = more > UINT64_MAX - job->credit ? UINT64_MAX : job->credit + more;
+        credit = &job->credit;
+    } else if (read != NULL) {
+        credit = &read->reader_credit;
+    }
+    if (credit != NULL) {
+        *credit = more > UINT64_MAX - *credit ? UINT64_MAX : *credit + more;
+    }
+    return 0;
+}
+
+int jobs_forget(const struct frame *frame)
+{
+    struct job *job = find_job(frame->id);
+
+    if (job != NULL) {
+        kept_drop(job);
     }
     return 0;
 }
@@ -523,6 +573,7 @@ static bool is_drained(const struct job *job, bool late)
 
 static void finish(struct job *job)
 {
+    static uint32_t ends;
     uint8_t payload[WALDO_HAND_EXIT_LEN];
     struct exit_info *info = &job->exit;
 
@@ -532,14 +583,19 @@ static void finish(struct job *job)
         if (job->streams[i].fd >= 0) {
             info->flags |= WALDO_HAND_EXIT_OPEN;
         }
-        if (info->sent[i] < info->total[i]) {
+        if (info->sent[i] + (is_kept(job) ? job->streams[i].tail.used : 0) < info->total[i]) {
             info->flags |= WALDO_HAND_EXIT_TRUNCATED;
         }
     }
     exit_encode(payload, info);
     out_frame(WALDO_HAND_EXIT, job->id, payload, sizeof payload);
     job->state = JOB_FINISHED;
-    job_output_free(job);
+    job->ended = ++ends;
+    if (is_kept(job)) {
+        close_fd(&job->capture_fd);
+    } else {
+        job_output_free(job);
+    }
     job_input_free(job);
 }
 
@@ -576,7 +632,7 @@ static int64_t step_job(struct job *job)
         }
         job->state = JOB_FLUSHING;
     }
-    if (job->state == JOB_FLUSHING && job_send_tails(job)) {
+    if (job->state == JOB_FLUSHING && (is_kept(job) || job_send_tails(job))) {
         finish(job);
     }
     return -1;
@@ -624,14 +680,16 @@ int64_t jobs_step(void)
     for (size_t i = 0; i < slot_count;) {
         struct job *job = slots[i];
         int64_t next = step_job(job);
-        bool over = job->state == JOB_FREE || (job->state == JOB_FINISHED && job->control < 0 &&
-                                               job->streams[0].fd < 0 && job->streams[1].fd < 0);
+        bool over = job->state == JOB_FREE ||
+                    (job->state == JOB_FINISHED && !is_kept(job) && job->control < 0 &&
+                     job->streams[0].fd < 0 && job->streams[1].fd < 0);
 
         if (over) {
             free_job(job);
             slots[i] = slots[--slot_count];
             continue;
         }
+        kept_feed(job);
         if (next >= 0 && (due < 0 || next < due)) {
             due = next;
         }

@@ -53,6 +53,14 @@ void out_frame(uint8_t type, uint32_t id, const void *payload, size_t len)
     out_frame2(type, id, payload, len, NULL, 0);
 }
 
+void out_output(uint8_t type, uint32_t id, uint64_t offset, const void *bytes, size_t len)
+{
+    uint8_t head[WALDO_HAND_OUT_HEADER_LEN];
+
+    put_u64(head, offset);
+    out_frame2(type, id, head, sizeof head, bytes, len);
+}
+
 void out_done(uint32_t id, int err, uint8_t where, uint8_t flags, uint64_t value)
 {
     uint8_t payload[WALDO_HAND_DONE_LEN];

@@ -34,15 +34,16 @@ bool job_output_init(struct job *job, const struct run *run)
     return true;
 }
 
+void drop_tail(struct tail *tail)
+{
+    unmap_pages(tail->ring, tail->cap);
+    *tail = (struct tail){ 0 };
+}
+
 void job_output_free(struct job *job)
 {
-    for (int i = 0; i < 2; i++) {
-        struct tail *tail = &job->streams[i].tail;
-
-        unmap_pages(tail->ring, tail->cap);
-        tail->ring = NULL;
-        tail->used = 0;
-    }
+    drop_tail(&job->streams[0].tail);
+    drop_tail(&job->streams[1].tail);
     close_fd(&job->capture_fd);
 }
 
@@ -152,10 +153,7 @@ static void keep_tail(struct job *job, int stream, const uint8_t *bytes, size_t 
 static void send_output(struct job *job, int stream, uint64_t offset, const uint8_t *bytes,
                         size_t len)
 {
-    uint8_t head[WALDO_HAND_OUT_HEADER_LEN];
-
-    put_u64(head, offset);
-    out_frame2(stream_types[stream], job->id, head, sizeof head, bytes, len);
+    out_output(stream_types[stream], job->id, offset, bytes, len);
     job->streams[stream].sent += len;
 }
 

@@ -21,6 +21,7 @@
 /* Limits. */
 #define WALDO_HAND_JOBS_MAX         64u  /* running commands; more are refused by name */
 #define WALDO_HAND_SLOTS_MAX        256u /* running ones plus finished ones with leftovers */
+#define WALDO_HAND_KEPT_MAX         64u  /* with RUN_KEEP; the oldest finished one is dropped */
 #define WALDO_HAND_OPS_MAX          32u  /* READ, WRITE, LIST in progress */
 #define WALDO_HAND_TAIL_MAX         (1024u * 1024u) /* tail bytes kept for one stream */
 #define WALDO_HAND_STDIN_WINDOW     (256u * 1024u)  /* unacknowledged STDIN bytes for one job */
@@ -60,8 +61,8 @@ enum waldo_hand_request {
     WALDO_HAND_REMOVE = 0x17,
     WALDO_HAND_RENAME = 0x18,
     WALDO_HAND_JOB_LIST = 0x20,   /* reserved */
-    WALDO_HAND_JOB_ATTACH = 0x21, /* reserved */
-    WALDO_HAND_JOB_FORGET = 0x22, /* reserved */
+    WALDO_HAND_JOB_ATTACH = 0x21, /* where JOBS */
+    WALDO_HAND_JOB_FORGET = 0x22, /* where JOBS */
     WALDO_HAND_LEASE = 0x23,      /* reserved */
     WALDO_HAND_CONNECT = 0x24,    /* reserved */
     WALDO_HAND_KEEPER_KILL = 0x30,
@@ -94,7 +95,7 @@ enum waldo_hand_reply {
 #define WALDO_HAND_FEATURE_TREE    (UINT64_C(1) << 0) /* /proc is there: trees can be ended */
 #define WALDO_HAND_FEATURE_BENEATH (UINT64_C(1) << 1) /* openat2 works: ROOT fields are accepted */
 #define WALDO_HAND_FEATURE_PTY     (UINT64_C(1) << 2) /* terminals can be opened */
-#define WALDO_HAND_FEATURE_JOBS    (UINT64_C(1) << 3) /* reserved: JOB_LIST and the like */
+#define WALDO_HAND_FEATURE_JOBS    (UINT64_C(1) << 3) /* RUN_KEEP, JOB_ATTACH, JOB_FORGET */
 #define WALDO_HAND_FEATURE_LEASE   (UINT64_C(1) << 4) /* reserved */
 #define WALDO_HAND_FEATURE_CONNECT (UINT64_C(1) << 5) /* reserved */
 
@@ -137,7 +138,7 @@ enum waldo_hand_field {
 #define WALDO_HAND_RUN_CLEAR_ENV      0x04u /* start from no environment, then the ENV fields */
 #define WALDO_HAND_RUN_KILL_LEFTOVERS 0x08u /* end the rest of the tree when the leader ends */
 #define WALDO_HAND_RUN_PTY            0x10u /* stdin, stdout and stderr are one terminal */
-#define WALDO_HAND_RUN_KEEP           0x20u /* reserved: keep the finished job for JOB_ATTACH */
+#define WALDO_HAND_RUN_KEEP           0x20u /* output and result are kept for JOB_ATTACH */
 
 /* FLAGS of the file requests. */
 #define WALDO_HAND_FILE_NOFOLLOW  0x01u /* READ, STAT: a symbolic link at the end is not followed */
@@ -166,6 +167,7 @@ enum waldo_hand_phase {
     WALDO_HAND_PHASE_PTY = 8,         /* no terminal could be opened */
 };
 
+#define WALDO_HAND_ATTACH_LEN      24u /* u32 job, u32 0, u64 offset, u64 credit */
 #define WALDO_HAND_STARTED_LEN     4u
 #define WALDO_HAND_START_ERROR_LEN 8u
 #define WALDO_HAND_OUT_HEADER_LEN  8u /* u64 offset of the first byte in its stream */

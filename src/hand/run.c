@@ -7,7 +7,7 @@
 
 #define FLAGS_KNOWN                                                                                \
     (WALDO_HAND_RUN_MERGE | WALDO_HAND_RUN_STDIN | WALDO_HAND_RUN_CLEAR_ENV |                      \
-     WALDO_HAND_RUN_KILL_LEFTOVERS | WALDO_HAND_RUN_PTY)
+     WALDO_HAND_RUN_KILL_LEFTOVERS | WALDO_HAND_RUN_PTY | WALDO_HAND_RUN_KEEP)
 
 static int check_path(const struct field *field)
 {
@@ -95,6 +95,16 @@ static bool may_repeat(uint16_t tag)
     return tag == WALDO_HAND_F_ARG || tag == WALDO_HAND_F_ENV;
 }
 
+/* A kept command has one stream, which goes to its tail as a whole and is never sent unasked. */
+static int check_kept(struct run *run)
+{
+    bool fits = (run->flags & (WALDO_HAND_RUN_MERGE | WALDO_HAND_RUN_PTY)) != 0 &&
+                run->tail[0] > 0 && run->head[0] == UINT64_MAX && !run->has_credit;
+
+    run->head[0] = 0;
+    return fits ? 0 : EINVAL;
+}
+
 int run_decode(const struct frame *frame, struct run *ret_run, uint8_t *ret_phase)
 {
     struct run run = { .frame = frame,
@@ -126,6 +136,9 @@ int run_decode(const struct frame *frame, struct run *ret_run, uint8_t *ret_phas
                      (run.has_size && (run.flags & WALDO_HAND_RUN_PTY) == 0) ||
                      run.tail[0] > WALDO_HAND_TAIL_MAX || run.tail[1] > WALDO_HAND_TAIL_MAX)) {
         err = EINVAL;
+    }
+    if (err == 0 && (run.flags & WALDO_HAND_RUN_KEEP) != 0) {
+        err = check_kept(&run);
     }
     *ret_phase = err == EOPNOTSUPP ? WALDO_HAND_PHASE_UNSUPPORTED : WALDO_HAND_PHASE_REQUEST;
     *ret_run = run;

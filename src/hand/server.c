@@ -43,7 +43,7 @@ static int on_hello(const struct frame *frame)
     }
     hello.version = WALDO_HAND_VERSION;
     hello.arch = ARCH;
-    hello.features = (tree_visible() ? WALDO_HAND_FEATURE_TREE : 0) |
+    hello.features = WALDO_HAND_FEATURE_JOBS | (tree_visible() ? WALDO_HAND_FEATURE_TREE : 0) |
                      (have_openat2() ? WALDO_HAND_FEATURE_BENEATH : 0) |
                      (have_pty() ? WALDO_HAND_FEATURE_PTY : 0);
     hello.pid = (uint32_t)getpid();
@@ -62,7 +62,7 @@ static int on_cancel(const struct frame *frame)
     if (frame->len < 4) {
         return WALDO_HAND_E_PAYLOAD;
     }
-    if (!jobs_cancel(frame->id, get_u32(frame->payload))) {
+    if (!jobs_cancel(frame->id, get_u32(frame->payload)) && !kept_cancel(frame->id)) {
         files_cancel(frame->id);
     }
     return 0;
@@ -128,8 +128,8 @@ static const struct {
     { WALDO_HAND_REMOVE, true, files_request },
     { WALDO_HAND_RENAME, true, files_request },
     { WALDO_HAND_JOB_LIST, false, on_reserved },
-    { WALDO_HAND_JOB_ATTACH, false, on_reserved },
-    { WALDO_HAND_JOB_FORGET, false, on_reserved },
+    { WALDO_HAND_JOB_ATTACH, true, kept_attach },
+    { WALDO_HAND_JOB_FORGET, false, jobs_forget },
     { WALDO_HAND_LEASE, false, on_reserved },
     { WALDO_HAND_CONNECT, false, on_reserved },
 };

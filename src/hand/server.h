@@ -19,6 +19,8 @@ void out_frame(uint8_t type, uint32_t id, const void *payload, size_t len);
 /* A frame whose payload is two parts. */
 void out_frame2(uint8_t type, uint32_t id, const void *head, size_t head_len, const void *body,
                 size_t body_len);
+/* OUT or ERR. */
+void out_output(uint8_t type, uint32_t id, uint64_t offset, const void *bytes, size_t len);
 void out_done(uint32_t id, int err, uint8_t where, uint8_t flags, uint64_t value);
 /* False if the output is broken. */
 bool out_flush(void);
@@ -32,6 +34,10 @@ int jobs_stdin_eof(const struct frame *frame);
 int jobs_signal(const struct frame *frame);
 int jobs_resize(const struct frame *frame);
 int jobs_credit(const struct frame *frame);
+int jobs_forget(const struct frame *frame);
+int kept_attach(const struct frame *frame);
+/* True if a command is read under the id. */
+bool kept_cancel(uint32_t id);
 /* True if the id is a job's. */
 bool jobs_cancel(uint32_t id, uint32_t grace_ms);
 void jobs_cancel_all(void);

@@ -137,9 +137,9 @@ static waldo_status on_output(waldo__hand_call *call, int stream, const waldo__h
     waldo_str bytes = event->u.output.bytes;
     int at = stream - 1;
 
-    if (call->type != WALDO_HAND_RUN || !call->started || offset < call->offset[at] ||
-        offset > UINT64_MAX - bytes.len || bytes.len > call->allowed[at] ||
-        bytes.len > call->credit) {
+    if ((call->type != WALDO_HAND_RUN && call->type != WALDO_HAND_JOB_ATTACH) || !call->started ||
+        offset < call->offset[at] || offset > UINT64_MAX - bytes.len ||
+        bytes.len > call->allowed[at] || bytes.len > call->credit) {
         return WALDO_EPROTO;
     }
     call->offset[at] = offset + bytes.len;
@@ -456,6 +456,9 @@ waldo_status waldo__hand_start_run(waldo__hand *hand, const waldo__hand_run *run
         call->allowed[i] =
             run->head[i] <= UINT64_MAX - run->tail[i] ? run->head[i] + run->tail[i] : UINT64_MAX;
     }
+    if ((run->flags & WALDO_HAND_RUN_KEEP) != 0) {
+        call->allowed[0] = call->allowed[1] = 0; /* its output comes when it is asked for */
+    }
     call->credit = run->credit;
     return finish_start(call, &frames, waldo__hand_put_run(&frames, call->id, run), ret_call);
 }
@@ -473,6 +476,36 @@ waldo_status waldo__hand_start_file(waldo__hand *hand, enum waldo_hand_request t
     call->allowed[0] = type == WALDO_HAND_READ ? file->limit : LISTING_MAX;
     return finish_start(call, &frames, waldo__hand_put_file(&frames, type, call->id, file),
                         ret_call);
+}
+
+waldo_status waldo__hand_start_attach(waldo__hand *hand, uint32_t job, uint64_t offset,
+                                      uint64_t credit, const waldo__hand_call_fns *fns,
+                                      void *userdata, waldo__hand_call **ret_call)
+{
+    waldo__hand_call *call = new_call(hand, WALDO_HAND_JOB_ATTACH, fns, userdata);
+    waldo__buf frames = WALDO__BUF_INIT(REQUEST_MAX);
+
+    if (call == NULL) {
+        return WALDO_ENOMEM;
+    }
+    call->started = 1;
+    call->offset[0] = offset;
+    call->allowed[0] = UINT64_MAX;
+    call->credit = credit;
+    return finish_start(call, &frames,
+                        waldo__hand_put_attach(&frames, call->id, job, offset, credit), ret_call);
+}
+
+uint32_t waldo__hand_call_id(const waldo__hand_call *call)
+{
+    return call->id;
+}
+
+waldo_status waldo__hand_forget_job(waldo__hand *hand, uint32_t job)
+{
+    waldo__buf frames = WALDO__BUF_INIT(REQUEST_MAX);
+
+    return send_frames(hand, &frames, waldo__hand_put_forget(&frames, job));
 }
 
 waldo_status waldo__hand_stdin(waldo__hand_call *call, waldo_str bytes)

@@ -55,6 +55,17 @@ waldo_status waldo__hand_start_file(waldo__hand *hand, enum waldo_hand_request t
                                     const waldo__hand_file *file, const waldo__hand_call_fns *fns,
                                     void *userdata, waldo__hand_call **ret_call);
 
+/*
+ * Read a command that was started with WALDO_HAND_RUN_KEEP from an offset on, until it is over and
+ * read to its end, or until waldo__hand_cancel() (WALDO_ECANCELED). The done of the end counts the
+ * bytes there are. job is the id of its call, which may have ended.
+ */
+waldo_status waldo__hand_start_attach(waldo__hand *hand, uint32_t job, uint64_t offset,
+                                      uint64_t credit, const waldo__hand_call_fns *fns,
+                                      void *userdata, waldo__hand_call **ret_call);
+uint32_t waldo__hand_call_id(const waldo__hand_call *call);
+waldo_status waldo__hand_forget_job(waldo__hand *hand, uint32_t job); /* no longer kept */
+
 waldo_status waldo__hand_stdin(waldo__hand_call *call, waldo_str bytes); /* within the window */
 waldo_status waldo__hand_stdin_eof(waldo__hand_call *call);
 waldo_status waldo__hand_signal(waldo__hand_call *call, int number, enum waldo_hand_scope scope);

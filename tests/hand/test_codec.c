@@ -75,6 +75,26 @@ static waldo_status put_run_pty(waldo__buf *out)
     return waldo__hand_put_run(out, ID, &run);
 }
 
+static waldo_status put_run_kept(waldo__buf *out)
+{
+    waldo__hand_run run = WALDO__HAND_RUN_INIT;
+
+    run.flags = WALDO_HAND_RUN_MERGE | WALDO_HAND_RUN_KEEP;
+    run.script = WALDO__S("make");
+    run.tail[0] = 65536;
+    return waldo__hand_put_run(out, ID, &run);
+}
+
+static waldo_status put_attach(waldo__buf *out)
+{
+    return waldo__hand_put_attach(out, ID, 77, UINT64_C(5) << 32, 1 << 20);
+}
+
+static waldo_status put_forget(waldo__buf *out)
+{
+    return waldo__hand_put_forget(out, ID);
+}
+
 static waldo_status put_resize(waldo__buf *out)
 {
     return waldo__hand_put_resize(out, ID, 50, 300);
@@ -197,6 +217,9 @@ static const struct {
     { "run-argv", put_run_argv },
     { "run-script", put_run_script },
     { "run-pty", put_run_pty },
+    { "run-kept", put_run_kept },
+    { "job-attach", put_attach },
+    { "job-forget", put_forget },
     { "resize", put_resize },
     { "stdin", put_stdin },
     { "stdin-eof", put_stdin_eof },

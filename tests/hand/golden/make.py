@@ -53,6 +53,7 @@ FRAMES = {
                       + u32(11, 2000) + u64(13, 1 << 33) + u64(14, 65536)),
     'run-script': frame(0x02, ID, field(3, b'echo hi\n')),
     'run-pty': frame(0x02, ID, u32(1, 0x10) + field(3, b'vi') + field(15, struct.pack('<HH', 50, 300))),
+    'run-kept': frame(0x02, ID, u32(1, 0x21) + field(3, b'make') + u32(9, 65536)),
     'stdin': frame(0x03, ID, b'a\0\xffb'),
     'stdin-eof': frame(0x04, ID),
     'signal': frame(0x05, ID, struct.pack('<iB', 15, 2)),
@@ -70,6 +71,8 @@ FRAMES = {
     'mkdir': frame(0x16, ID, FILE + u32(1, 2)),
     'remove': frame(0x17, ID, FILE + u32(1, 0x20)),
     'rename': frame(0x18, ID, FILE + field(34, b'to') + u32(1, 0x10)),
+    'job-attach': frame(0x21, ID, struct.pack('<IIQQ', 77, 0, 5 << 32, 1 << 20)),
+    'job-forget': frame(0x22, ID),
     'keeper-kill': frame(0x30, 0),
     # hand to host
     'hello': frame(0x01, 0, hello(1, 3, 7, 1000, 64, 0x000102)),
