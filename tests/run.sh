@@ -7,8 +7,8 @@ set -eu
 all_suites='gates base loop model api run hand contract tools cli conformance fuzz bench threads valgrind'
 packages='build-essential clang libclang-rt-14-dev clang-tidy clang-format meson ninja-build
     pkg-config libcurl4-openssl-dev libcjson-dev libsodium-dev libcmocka-dev libuv1-dev musl-tools
-    bubblewrap git python3 python3-pytest python3-venv shellcheck valgrind procps ca-certificates
-    util-linux libgomp1'
+    bubblewrap git python3 python3-pytest python3-venv shellcheck mandoc zsh fish valgrind procps
+    ca-certificates util-linux libgomp1'
 
 usage() {
     printf 'usage: sh tests/run.sh [--yes] [--suite NAME]...\nsuites: %s\n' "$all_suites"
