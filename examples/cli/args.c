@@ -93,6 +93,13 @@ static int set_key(args *a, const char *value)
     return EXIT_DONE;
 }
 
+static int set_plain_http(args *a, const char *value)
+{
+    (void)value;
+    a->plain_http = 1;
+    return EXIT_DONE;
+}
+
 static int set_sandbox(args *a, const char *value)
 {
     return add_to_list(a->sandboxes, MAX_SANDBOXES, value, "sandboxes");
@@ -236,6 +243,9 @@ static const option_row rows[] = {
     { 'm', "model", "MODEL", "such as chat:http://127.0.0.1:8080/v1#NAME", 1, set_model },
     { 'k', "key", "NAME", "variable with the server's key, when it is not a known vendor's", 0,
       set_key },
+    { 'H', "allow-plain-http", NULL,
+      "let others read requests and keys on the way to an http:// server elsewhere", 0,
+      set_plain_http },
     { 's', "sandbox", "SANDBOX", "such as local: ; once more: one to fall back to", 1,
       set_sandbox },
     { 'w', "workspace", "DIR", "the directory to work on", 1, set_dir },

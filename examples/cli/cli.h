@@ -46,6 +46,7 @@ typedef struct args {
     int has_temperature;
     waldo_tool_choice tool_choice;
     const char *tool_choice_name;
+    int plain_http;
     int json;
     int verbose;
     int quiet;

@@ -8,14 +8,14 @@
 
 const command commands[] = {
     { "run", "[options] [--] PROMPT", "give one prompt to an agent; PROMPT - reads standard input",
-      "mkswMpaAiejotLTcExCqv", EXIT_USAGE, cmd_run },
-    { "chat", "[options]", "talk with an agent, a line a turn", "mkswMpaAitLTEcxCqv", EXIT_USAGE,
+      "mkHswMpaAiejotLTcExCqv", EXIT_USAGE, cmd_run },
+    { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAitLTEcxCqv", EXIT_USAGE,
       cmd_chat },
     { "exec", "[options] [--] COMMAND [ARG]...",
       "run one command in a sandbox and pass its exit code on", "swMOEIv", EXIT_EXEC_FAILED,
       cmd_exec },
     { "doctor", "[options]", "say which models and sandboxes work here, and what is missing",
-      "mksv", EXIT_USAGE, cmd_doctor },
+      "mkHsv", EXIT_USAGE, cmd_doctor },
     { NULL, NULL, NULL, NULL, 0, NULL },
 };
 

@@ -17,6 +17,7 @@ waldo_runtime *open_runtime(const args *a)
 {
     waldo_runtime *rt = waldo_runtime_new(
         &WALDO_RUNTIME(.keys = WALDO_KEYS_FROM_ENV, .log = print_log,
+                       .flags = a->plain_http ? WALDO_RUNTIME_ALLOW_PLAIN_HTTP : 0,
                        .log_level = a->verbose ? WALDO_LOG_DEBUG : WALDO_LOG_ERROR));
 
     if (rt == NULL || waldo_runtime_error(rt) != NULL) {

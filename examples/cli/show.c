@@ -188,20 +188,24 @@ static const struct {
 
 int exit_code_of(const waldo_error *error, waldo_status status)
 {
-    int http_status = waldo_error_http_status(error);
+    int http_status = waldo_error_http_status(error), code = EXIT_FAILED;
 
     if (error != NULL) {
         status = waldo_error_status(error);
     }
-    if (http_status == 404) {
-        return EXIT_UNAVAILABLE; /* no such model, or no such service */
-    }
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         if (codes[i].status == status) {
-            return codes[i].code == EXIT_USAGE && http_status != 0 ? EXIT_FAILED : codes[i].code;
+            code = codes[i].code;
         }
     }
-    return EXIT_FAILED;
+    if (http_status == 404) {
+        code = EXIT_UNAVAILABLE; /* no such model, or no such service */
+    } else if (http_status != 0 && code == EXIT_USAGE) {
+        code = EXIT_FAILED; /* it was the server that did not like the request */
+    } else if (code == EXIT_FAILED && waldo_error_get_class(error) == WALDO_CLASS_USAGE) {
+        code = EXIT_USAGE;
+    }
+    return code;
 }
 
 static void put_json_end(const char *label, const waldo_error *error, waldo_status status, int code)
