@@ -202,7 +202,8 @@ int exit_code_of(const waldo_error *error, waldo_status status)
         code = EXIT_UNAVAILABLE; /* no such model, or no such service */
     } else if (http_status != 0 && code == EXIT_USAGE) {
         code = EXIT_FAILED; /* it was the server that did not like the request */
-    } else if (code == EXIT_FAILED && waldo_error_get_class(error) == WALDO_CLASS_USAGE) {
+    } else if (code == EXIT_FAILED && status != WALDO_ECANCELED &&
+               waldo_error_get_class(error) == WALDO_CLASS_USAGE) {
         code = EXIT_USAGE;
     }
     return code;
