@@ -1,119 +1,63 @@
-/*
- * Exact replacement of text. A file with CRLF line ends shows LF to the model when it is read by
- * eye, so text with LF is also held against CRLF, and what is put in takes the file's ending.
- */
 #include "base/alloc.h"
 #include "tools/tools.h"
 
 enum { FILE_LIMIT = 16 * 1024 * 1024 };
 
 typedef struct state {
-    waldo_tool_call *call;
-    waldo_sandbox *sandbox;
-    waldo__turn turn;
+    waldo__tool_turn turn; /* first */
     const char *path;
     size_t replaced;
 } state;
-
-static void end(state *s)
-{
-    waldo__sandbox_turn_give(s->sandbox, &s->turn);
-    waldo_tool_call_unref(s->call);
-}
 
 static void written(void *userdata, waldo_status status, const waldo_error *error)
 {
     state *s = userdata;
 
     if (status == WALDO_OK) {
-        waldo_tool_call_reply(s->call, "Edited %s: %zu replacement%s", s->path, s->replaced,
+        waldo_tool_call_reply(s->turn.call, "Edited %s: %zu replacement%s", s->path, s->replaced,
                               s->replaced == 1 ? "" : "s");
     } else {
-        waldo__tool_fail_with(s->call, status, error);
+        waldo__tool_fail_with(s->turn.call, status, error);
     }
-    end(s);
+    waldo__tool_turn_end(&s->turn);
 }
 
-static size_t count_matches(waldo_str text, waldo_str needle)
+static void fail_matches(state *s)
 {
-    size_t count = 0;
-
-    for (size_t at = waldo__str_search(text, needle, 0); at < text.len;
-         at = waldo__str_search(text, needle, at + needle.len)) {
-        count++;
-    }
-    return count;
-}
-
-/* LF that no CR precedes becomes CRLF. */
-static void to_crlf(waldo_str text, waldo__buf *out)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] == '\n' && (i == 0 || text.ptr[i - 1] != '\r')) {
-            waldo__buf_putc(out, '\r');
-        }
-        waldo__buf_putc(out, text.ptr[i]);
-    }
-}
-
-static void replace(waldo_str text, waldo_str needle, waldo_str by, waldo__buf *out)
-{
-    size_t from = 0;
-
-    for (size_t at = waldo__str_search(text, needle, 0); at < text.len;
-         at = waldo__str_search(text, needle, from)) {
-        waldo__buf_add(out, text.ptr + from, at - from);
-        waldo__buf_add_str(out, by);
-        from = at + needle.len;
-    }
-    waldo__buf_add(out, text.ptr + from, text.len - from);
-}
-
-static void fail_matches(state *s, size_t matches)
-{
-    if (matches == 0) {
-        waldo_tool_call_fail(s->call,
+    if (s->replaced == 0) {
+        waldo_tool_call_fail(s->turn.call,
                              "old_text was not found in %s. It must match exactly, white space "
                              "included: read the file again",
                              s->path);
     } else {
-        waldo_tool_call_fail(s->call,
+        waldo_tool_call_fail(s->turn.call,
                              "old_text occurs %zu times in %s: add lines around it to make it "
                              "unique, or set replace_all",
-                             matches, s->path);
+                             s->replaced, s->path);
     }
-    end(s);
+    waldo__tool_turn_end(&s->turn);
 }
 
 static void apply(state *s, waldo_str text)
 {
-    waldo_str old_text = waldo__str(waldo_tool_call_str(s->call, "old_text"));
-    waldo_str new_text = waldo__str(waldo_tool_call_str(s->call, "new_text"));
-    waldo__buf old_crlf = WALDO__BUF_INIT(FILE_LIMIT), new_crlf = WALDO__BUF_INIT(FILE_LIMIT);
-    waldo__buf result = WALDO__BUF_INIT(4 * (size_t)FILE_LIMIT);
-    size_t matches = count_matches(text, old_text);
+    waldo_tool_call *call = s->turn.call;
+    waldo__buf result = WALDO__BUF_INIT(2 * (size_t)FILE_LIMIT);
+    int everywhere = waldo_tool_call_bool(call, "replace_all", 0);
+    waldo_status status = waldo__edit_text(text, waldo__str(waldo_tool_call_str(call, "old_text")),
+                                           waldo__str(waldo_tool_call_str(call, "new_text")),
+                                           everywhere, &result, &s->replaced);
 
-    if (matches == 0 && waldo__str_search(text, WALDO__S("\r\n"), 0) < text.len) {
-        to_crlf(old_text, &old_crlf);
-        to_crlf(new_text, &new_crlf);
-        old_text = waldo__buf_str(&old_crlf);
-        new_text = waldo__buf_str(&new_crlf);
-        matches = count_matches(text, old_text);
-    }
-    s->replaced = matches;
-    if (matches == 1 || (matches > 1 && waldo_tool_call_bool(s->call, "replace_all", 0))) {
-        replace(text, old_text, new_text, &result);
-        if (result.status == WALDO_OK) {
-            waldo_sandbox_write(s->sandbox, s->path, waldo__buf_str(&result), 0, written, s);
-        } else {
-            waldo__tool_fail_with(s->call, result.status, NULL);
-            end(s);
-        }
+    if (status == WALDO_ETOOBIG) {
+        waldo_tool_call_fail(call, "%s would become larger than 32 MiB", s->path);
+        waldo__tool_turn_end(&s->turn);
+    } else if (status != WALDO_OK) {
+        waldo__tool_fail_with(call, status, NULL);
+        waldo__tool_turn_end(&s->turn);
+    } else if (s->replaced == 0 || (s->replaced > 1 && !everywhere)) {
+        fail_matches(s);
     } else {
-        fail_matches(s, matches);
+        waldo_sandbox_write(s->turn.sandbox, s->path, waldo__buf_str(&result), 0, written, s);
     }
-    waldo__buf_free(&old_crlf);
-    waldo__buf_free(&new_crlf);
     waldo__buf_free(&result);
 }
 
@@ -122,46 +66,49 @@ static void got_file(void *userdata, waldo_status status, waldo_str bytes, uint6
 {
     state *s = userdata;
 
-    if (status == WALDO_OK && file_size <= FILE_LIMIT) {
+    if (status == WALDO_OK && waldo_tool_call_cancelled(s->turn.call)) {
+        waldo__tool_turn_end(&s->turn);
+        return;
+    }
+    if (status == WALDO_OK && bytes.len == file_size) {
         apply(s, bytes);
         return;
     }
-    if (status == WALDO_OK) {
-        waldo_tool_call_fail(s->call, "%s is larger than 16 MiB: edit it with a command", s->path);
+    if (status != WALDO_OK) {
+        waldo__tool_fail_with(s->turn.call, status, error);
+    } else if (file_size > FILE_LIMIT) {
+        waldo_tool_call_fail(s->turn.call, "%s is larger than 16 MiB: edit it with a command",
+                             s->path);
     } else {
-        waldo__tool_fail_with(s->call, status, error);
+        waldo_tool_call_fail(s->turn.call, "%s changed while it was read: try again", s->path);
     }
-    end(s);
+    waldo__tool_turn_end(&s->turn);
 }
 
-static void my_turn(void *userdata)
+static void my_turn(waldo__tool_turn *turn)
 {
-    state *s = userdata;
+    state *s = (state *)turn;
 
-    if (waldo_tool_call_cancelled(s->call)) {
-        end(s);
-        return;
-    }
-    waldo_sandbox_read(s->sandbox, s->path, 0, FILE_LIMIT, got_file, s);
+    waldo_sandbox_read(turn->sandbox, s->path, 0, FILE_LIMIT, got_file, s);
 }
 
 static waldo_status edit_file(void *userdata, waldo_tool_call *call)
 {
     state *s = waldo__tool_call_state(call, sizeof *s);
+    const char *old_text = waldo_tool_call_str(call, "old_text");
 
     (void)userdata;
     if (s == NULL) {
         return WALDO_ENOMEM;
     }
-    if (waldo_tool_call_str(call, "old_text")[0] == '\0') {
-        waldo_tool_call_fail(call, "old_text is empty: use write_file to make a file");
-        return WALDO_OK;
+    if (old_text[0] == '\0') {
+        return waldo_tool_call_fail(call, "old_text is empty: use write_file to make a file");
     }
-    s->call = waldo_tool_call_ref(call);
-    s->sandbox = waldo__tool_call_sandbox(call);
+    if (strcmp(old_text, waldo_tool_call_str(call, "new_text")) == 0) {
+        return waldo_tool_call_fail(call, "old_text and new_text are the same: nothing to change");
+    }
     s->path = waldo_tool_call_str(call, "path");
-    s->turn = (waldo__turn){ .granted = my_turn, .userdata = s };
-    waldo__sandbox_turn_take(s->sandbox, &s->turn);
+    waldo__tool_turn_take(&s->turn, call, my_turn);
     return WALDO_PENDING;
 }
 

@@ -4,11 +4,12 @@
 #include "base/alloc.h"
 #include "tools/tools.h"
 
-enum { CAPTURE_MAX = 64 * 1024 * 1024, HEAD_ROOM = 4096 };
+enum { CAPTURE_MAX = 64 * 1024 * 1024, TIMEOUT_MAX_MS = 24 * 60 * 60 * 1000, HEAD_ROOM = 4096 };
 
 typedef struct state {
     waldo_tool_call *call;
     waldo_job *job;
+    int64_t timeout_ms; /* 0: the sandbox's */
 } state;
 
 static const char *signal_name(int number)
@@ -24,7 +25,7 @@ static const char *signal_name(int number)
                : "signal";
 }
 
-static void write_end(const waldo_exec_result *result, waldo__buf *out)
+static void write_end(const state *s, const waldo_exec_result *result, waldo__buf *out)
 {
     switch (result->end) {
     case WALDO_EXEC_EXITED:
@@ -36,9 +37,11 @@ static void write_end(const waldo_exec_result *result, waldo__buf *out)
         break;
     case WALDO_EXEC_TIMED_OUT:
         waldo__buf_printf(out,
-                          "Timed out after %" PRId64 " ms; the command and everything it started "
-                          "were ended\n",
-                          result->timeout_ms);
+                          "Timed out after %" PRId64 " ms (%s); the command and everything it "
+                          "started were ended\n",
+                          result->timeout_ms,
+                          s->timeout_ms != 0 ? "timeout_ms of this call"
+                                             : "the sandbox's limit; timeout_ms allows more");
         break;
     case WALDO_EXEC_OOM:
         waldo__buf_puts(out, "Ended because memory ran out\n");
@@ -54,7 +57,9 @@ static void write_end(const waldo_exec_result *result, waldo__buf *out)
 
 static void write_notes(const waldo_exec_result *result, waldo__buf *out)
 {
-    waldo__buf_printf(out, "Wall time: %.3f s\n", (double)result->wall_ns / 1e9);
+    int64_t ms = result->wall_ns / 1000000;
+
+    waldo__buf_printf(out, "Wall time: %" PRId64 ".%03d s\n", ms / 1000, (int)(ms % 1000));
     if (result->still_open) {
         waldo__buf_puts(out, "Something it left running still holds its output open\n");
     }
@@ -73,19 +78,24 @@ static void exec_done(void *userdata, waldo_status status, const waldo_exec_resu
 {
     state *s = userdata;
     waldo_tool_call *call = s->call;
+    const char *workdir = waldo_tool_call_str(call, "workdir");
     size_t max = waldo__tool_call_max_output(call);
-    waldo__buf text = WALDO__BUF_INIT(4 * max + HEAD_ROOM);
+    waldo__buf text = WALDO__BUF_INIT(max + HEAD_ROOM);
 
     s->job = NULL;
     waldo_tool_call_on_cancel(call, NULL, NULL);
-    if (status != WALDO_OK) {
+    if (status == WALDO_ESTART && workdir != NULL) {
+        waldo_tool_call_fail(call, "%s (workdir: %s)", waldo_error_message(error), workdir);
+    } else if (status != WALDO_OK) {
         waldo__tool_fail_with(call, status, error);
     } else {
-        write_end(result, &text);
+        write_end(s, result, &text);
         write_notes(result, &text);
-        waldo__buf_puts(&text, result->both.total > 0 ? "Output:\n" : "No output");
+        waldo__buf_puts(&text, result->both.total > 0 ? "Output:\n" : "No output\n");
         waldo__tool_show(&result->both, max, &text);
-        if (result->end == WALDO_EXEC_LOST) {
+        if (text.status != WALDO_OK) {
+            waldo__tool_fail_with(call, text.status, NULL);
+        } else if (result->end == WALDO_EXEC_LOST) {
             waldo_tool_call_fail(call, "%s", text.ptr);
         } else {
             waldo_tool_call_reply_text(call, waldo__buf_str(&text));
@@ -121,12 +131,16 @@ static waldo_status exec_command(void *userdata, waldo_tool_call *call)
     if (s == NULL) {
         return WALDO_ENOMEM;
     }
+    s->timeout_ms = waldo_tool_call_int(call, "timeout_ms", 0);
+    if (waldo_tool_call_has(call, "timeout_ms") &&
+        (s->timeout_ms < 1 || s->timeout_ms > TIMEOUT_MAX_MS)) {
+        return waldo_tool_call_fail(call, "timeout_ms must be from 1 to %d", TIMEOUT_MAX_MS);
+    }
     s->call = waldo_tool_call_ref(call);
     status = waldo_sandbox_exec(
         waldo__tool_call_sandbox(call),
         &WALDO_EXEC(.cmd = waldo_tool_call_str(call, "cmd"),
-                    .cwd = waldo_tool_call_str(call, "workdir"),
-                    .timeout_ms = waldo_tool_call_int(call, "timeout_ms", 0),
+                    .cwd = waldo_tool_call_str(call, "workdir"), .timeout_ms = s->timeout_ms,
                     .flags = waldo_tool_call_bool(call, "login", 0) ? WALDO_EXEC_LOGIN : 0,
                     .max_output = waldo__tool_call_max_output(call), .max_capture = CAPTURE_MAX,
                     .on_output = on_output),

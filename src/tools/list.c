@@ -1,12 +1,12 @@
 /* ls and glob: what is there. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "tools/tools.h"
 
-enum { LIST_MAX = 2000, WALK_MAX = 100000, OUT_MAX = 1024 * 1024 };
+/* Lists are made complete, however long, so that what is left out can be counted. */
+enum { LIST_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES_MAX = 16 * 1024, NOTE_ROOM = 4096 };
 
 static const char *path_or_root(const waldo_tool_call *call)
 {
@@ -17,12 +17,12 @@ static const char *path_or_root(const waldo_tool_call *call)
 
 static void write_entry(const waldo_file_info *info, waldo__buf *out)
 {
-    waldo__buf_add_str(out, info->name);
+    waldo__tool_show_name(info->name, out);
     if (S_ISDIR(info->mode)) {
         waldo__buf_putc(out, '/');
     } else if (S_ISLNK(info->mode)) {
         waldo__buf_puts(out, " -> ");
-        waldo__buf_add_str(out, info->link_target);
+        waldo__tool_show_name(info->link_target, out);
     } else if (S_ISREG(info->mode)) {
         waldo__buf_printf(out, "  %" PRIu64 "%s", info->bytes,
                           (info->mode & S_IXUSR) != 0 ? "  executable" : "");
@@ -32,17 +32,24 @@ static void write_entry(const waldo_file_info *info, waldo__buf *out)
     waldo__buf_putc(out, '\n');
 }
 
-static void reply_list(waldo_tool_call *call, const waldo__buf *list, const char *if_empty)
+static void reply_list(waldo_tool_call *call, const waldo__buf *list, const char *if_empty,
+                       const char *note)
 {
     size_t max = waldo__tool_call_max_output(call);
-    waldo__buf out = WALDO__BUF_INIT(4 * max + 4096);
+    waldo__buf out = WALDO__BUF_INIT(max + NOTE_ROOM);
 
     if (list->len == 0) {
         waldo__buf_puts(&out, if_empty);
-    } else {
-        waldo__tool_show_lines(waldo__buf_str(list), max, &out);
     }
-    waldo_tool_call_reply_text(call, waldo__buf_str(&out));
+    waldo__tool_show_lines(waldo__buf_str(list), max, &out);
+    if (note != NULL) {
+        waldo__buf_printf(&out, "[%s]\n", note);
+    }
+    if (list->status == WALDO_OK && out.status == WALDO_OK) {
+        waldo_tool_call_reply_text(call, waldo__buf_str(&out));
+    } else {
+        waldo__tool_fail_with(call, list->status != WALDO_OK ? list->status : out.status, NULL);
+    }
     waldo__buf_free(&out);
 }
 
@@ -50,18 +57,17 @@ static void listed(void *userdata, waldo_status status, const waldo_file_info *i
                    const waldo_error *error)
 {
     waldo_tool_call *call = userdata;
-    waldo__buf list = WALDO__BUF_INIT(OUT_MAX);
+    waldo__buf list = WALDO__BUF_INIT(LIST_BYTES_MAX);
 
     if (status != WALDO_OK) {
         waldo__tool_fail_with(call, status, error);
     } else {
-        for (size_t i = 0; i < count && list.status == WALDO_OK; i++) {
+        for (size_t i = 0; i < count; i++) {
             write_entry(&infos[i], &list);
         }
-        if (count >= LIST_MAX) {
-            waldo__buf_printf(&list, "[only the first %d entries]\n", LIST_MAX);
-        }
-        reply_list(call, &list, "[the folder is empty]");
+        reply_list(call, &list, "[the folder is empty]\n",
+                   count >= WALDO__TOOL_WALK_MAX ? "only the first 100000 entries were looked at"
+                                                 : NULL);
     }
     waldo__buf_free(&list);
     waldo_tool_call_unref(call);
@@ -71,8 +77,8 @@ static waldo_status ls(void *userdata, waldo_tool_call *call)
 {
     (void)userdata;
     waldo_tool_call_ref(call);
-    waldo__sandbox_list(waldo__tool_call_sandbox(call), path_or_root(call), 0, LIST_MAX, listed,
-                        call);
+    waldo__sandbox_list(waldo__tool_call_sandbox(call), path_or_root(call), 0, WALDO__TOOL_WALK_MAX,
+                        listed, call);
     return WALDO_PENDING;
 }
 
@@ -90,54 +96,77 @@ const waldo_tool_options waldo__tool_ls = {
     .flags = WALDO_PARALLEL_SAFE | WALDO_IDEMPOTENT | WALDO_READ_ONLY | WALDO__TOOL_SANDBOX,
 };
 
+/* ---- glob ---- */
+
+typedef struct state {
+    waldo_tool_call *call;
+    waldo__glob glob;
+    int with_git; /* the pattern names it */
+} state;
+
 static void walked(void *userdata, waldo_status status, const waldo_file_info *infos, size_t count,
                    const waldo_error *error)
 {
-    waldo_tool_call *call = userdata;
-    const char *pattern = waldo_tool_call_str(call, "pattern");
-    waldo__buf list = WALDO__BUF_INIT(OUT_MAX);
-    size_t matches = 0;
+    state *s = userdata;
+    waldo__buf list = WALDO__BUF_INIT(LIST_BYTES_MAX), path = WALDO__BUF_INIT(PATH_BYTES_MAX);
 
     if (status != WALDO_OK) {
-        waldo__tool_fail_with(call, status, error);
+        waldo__tool_fail_with(s->call, status, error);
     } else {
-        for (size_t i = 0; i < count && matches < LIST_MAX && list.status == WALDO_OK; i++) {
-            if (!S_ISDIR(infos[i].mode) && waldo__glob_match(pattern, infos[i].name.ptr)) {
-                waldo__buf_add_str(&list, infos[i].name);
+        for (size_t i = 0; i < count; i++) {
+            if (!S_ISDIR(infos[i].mode) && (s->with_git || !waldo__path_in_git(infos[i].name)) &&
+                waldo__glob_match(&s->glob, infos[i].name)) {
+                waldo__buf_clear(&path);
+                waldo__tool_add_folder(path_or_root(s->call), &path);
+                waldo__buf_add_str(&path, infos[i].name);
+                waldo__tool_show_name(waldo__buf_str(&path), &list);
                 waldo__buf_putc(&list, '\n');
-                matches++;
             }
         }
-        if (matches >= LIST_MAX || count >= WALK_MAX) {
-            waldo__buf_puts(&list, "[there may be more: use a narrower pattern or path]\n");
-        }
-        reply_list(call, &list, "[no file matches]");
+        reply_list(s->call, &list, "[no file matches]\n",
+                   s->glob.steps == 0 ? "the pattern was too much work: this is not all, use a "
+                                        "simpler one or a deeper path"
+                   : count >= WALDO__TOOL_WALK_MAX
+                       ? "only the first 100000 entries were looked at: use a deeper path"
+                       : NULL);
     }
+    waldo__buf_free(&path);
     waldo__buf_free(&list);
-    waldo_tool_call_unref(call);
+    waldo__glob_free(&s->glob);
+    waldo_tool_call_unref(s->call);
 }
 
 static waldo_status glob(void *userdata, waldo_tool_call *call)
 {
+    state *s = waldo__tool_call_state(call, sizeof *s);
+    const char *pattern = waldo_tool_call_str(call, "pattern");
     waldo_error *error = NULL;
+    waldo_status status;
 
     (void)userdata;
-    if (waldo__glob_check(waldo_tool_call_str(call, "pattern"), &error) != WALDO_OK) {
-        waldo__tool_fail_with(call, WALDO_EINVAL, error);
+    if (s == NULL) {
+        return WALDO_ENOMEM;
+    }
+    status = waldo__glob_init(&s->glob, pattern, &error);
+    if (status != WALDO_OK) {
+        waldo__tool_fail_with(call, status, error);
         waldo_error_free(error);
         return WALDO_OK;
     }
-    waldo_tool_call_ref(call);
-    waldo__sandbox_list(waldo__tool_call_sandbox(call), path_or_root(call), 1, WALK_MAX, walked,
-                        call);
+    s->call = waldo_tool_call_ref(call);
+    s->with_git = strstr(pattern, ".git/") != NULL;
+    waldo__sandbox_list(waldo__tool_call_sandbox(call), path_or_root(call), 1, WALDO__TOOL_WALK_MAX,
+                        walked, s);
     return WALDO_PENDING;
 }
 
 const waldo_tool_options waldo__tool_glob = {
     .size = sizeof(waldo_tool_options),
     .name = "glob",
-    .about = "Find files in the sandbox by a pattern: * and ? within a name, ** across folders, "
-             "[a-z] sets, {a,b} alternatives. Answers paths below the folder, sorted.",
+    .about =
+        "Find files in the sandbox by a pattern: * and ? within a name, ** across folders, "
+        "[a-z] sets, {a,b} alternatives. Answers sorted paths that the other tools take; hidden "
+        "files are among them, the content of .git only when the pattern names it.",
     .params =
         (const waldo_param[]){
             { .name = "pattern",
@@ -146,7 +175,7 @@ const waldo_tool_options waldo__tool_glob = {
             { .name = "path",
               .type = WALDO_STRING,
               .optional = 1,
-              .about = "Folder to look in; default /workspace." },
+              .about = "Folder to look in; default /workspace. The pattern is relative to it." },
             { .name = NULL } },
     .call = glob,
     .flags = WALDO_PARALLEL_SAFE | WALDO_IDEMPOTENT | WALDO_READ_ONLY | WALDO__TOOL_SANDBOX,

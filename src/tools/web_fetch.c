@@ -1,6 +1,6 @@
 /*
- * web_fetch: a page fetched by the host for an agent whose sandbox has no network. The name is held
- * against an allow-list before anything is sent; the transfer speaks https only, follows no
+ * web_fetch: a page fetched by the host for an agent whose sandbox has no network. The name is
+ * held against an allow-list before anything is sent; the transfer speaks https only, follows no
  * redirect and refuses private addresses at the moment of connecting.
  */
 #include <stdio.h>
@@ -17,6 +17,7 @@ typedef struct state {
     waldo__transfer *transfer;
     waldo__buf body;
     int http_status;
+    int cut; /* the page is longer than what was kept */
     char location[1024];
 } state;
 
@@ -93,19 +94,23 @@ static waldo_status got_body(void *userdata, waldo_str bytes)
     size_t room = s->body.max - s->body.len;
 
     waldo__buf_add(&s->body, bytes.ptr, bytes.len < room ? bytes.len : room);
+    s->cut = bytes.len > room;
     return bytes.len > room ? WALDO_ETOOBIG : s->body.status;
 }
 
 static void reply(state *s)
 {
     size_t max = waldo__tool_call_max_output(s->call);
-    waldo__buf out = WALDO__BUF_INIT(4 * max + HEAD_MAX);
+    waldo__buf out = WALDO__BUF_INIT(max + HEAD_MAX);
 
     waldo__buf_printf(&out, "HTTP status: %d\n", s->http_status);
     if (s->location[0] != '\0') {
         waldo__buf_printf(&out, "Redirect, not followed, to: %s\n", s->location);
     }
     waldo__tool_show_lines(waldo__buf_str(&s->body), max, &out);
+    if (s->cut) {
+        waldo__buf_puts(&out, "\n[the page has more than 4 MiB; the rest was not fetched]\n");
+    }
     waldo_tool_call_reply_text(s->call, waldo__buf_str(&out));
     waldo__buf_free(&out);
 }

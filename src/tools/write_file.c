@@ -1,56 +1,35 @@
 #include "base/alloc.h"
 #include "tools/tools.h"
 
-typedef struct state {
-    waldo_tool_call *call;
-    waldo_sandbox *sandbox;
-    waldo__turn turn;
-} state;
-
-static void end(state *s)
-{
-    waldo__sandbox_turn_give(s->sandbox, &s->turn);
-    waldo_tool_call_unref(s->call);
-}
-
 static void written(void *userdata, waldo_status status, const waldo_error *error)
 {
-    state *s = userdata;
+    waldo__tool_turn *turn = userdata;
 
     if (status == WALDO_OK) {
-        waldo_tool_call_reply(s->call, "Wrote %zu bytes to %s",
-                              strlen(waldo_tool_call_str(s->call, "content")),
-                              waldo_tool_call_str(s->call, "path"));
+        waldo_tool_call_reply(turn->call, "Wrote %zu bytes to %s",
+                              strlen(waldo_tool_call_str(turn->call, "content")),
+                              waldo_tool_call_str(turn->call, "path"));
     } else {
-        waldo__tool_fail_with(s->call, status, error);
+        waldo__tool_fail_with(turn->call, status, error);
     }
-    end(s);
+    waldo__tool_turn_end(turn);
 }
 
-static void my_turn(void *userdata)
+static void my_turn(waldo__tool_turn *turn)
 {
-    state *s = userdata;
-
-    if (waldo_tool_call_cancelled(s->call)) {
-        end(s);
-        return;
-    }
-    waldo_sandbox_write(s->sandbox, waldo_tool_call_str(s->call, "path"),
-                        waldo__str(waldo_tool_call_str(s->call, "content")), 0, written, s);
+    waldo_sandbox_write(turn->sandbox, waldo_tool_call_str(turn->call, "path"),
+                        waldo__str(waldo_tool_call_str(turn->call, "content")), 0, written, turn);
 }
 
 static waldo_status write_file(void *userdata, waldo_tool_call *call)
 {
-    state *s = waldo__tool_call_state(call, sizeof *s);
+    waldo__tool_turn *turn = waldo__tool_call_state(call, sizeof *turn);
 
     (void)userdata;
-    if (s == NULL) {
+    if (turn == NULL) {
         return WALDO_ENOMEM;
     }
-    s->call = waldo_tool_call_ref(call);
-    s->sandbox = waldo__tool_call_sandbox(call);
-    s->turn = (waldo__turn){ .granted = my_turn, .userdata = s };
-    waldo__sandbox_turn_take(s->sandbox, &s->turn);
+    waldo__tool_turn_take(turn, call, my_turn);
     return WALDO_PENDING;
 }
 
