@@ -1,0 +1,31 @@
+"""The tools over local sandboxes as an ordinary user, where the tests run as root."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get('WALDO_BUILD', os.path.join(HERE, '..', '..', 'build'))
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason='the C tests ran as an ordinary user already')
+
+
+@pytest.fixture(scope='module')
+def place(tmp_path_factory):
+    """A folder that every user may enter, with the programs and golden files in it."""
+    folder = tmp_path_factory.mktemp('tools')
+    for path in (folder, folder.parent, folder.parent.parent):
+        os.chmod(path, 0o755)
+    shutil.copytree(os.path.join(HERE, 'golden'), folder / 'golden')
+    return folder
+
+
+@pytest.mark.parametrize('name', ['files', 'exec', 'grep'])
+def test_as_nobody(place, name):
+    program = shutil.copy(os.path.join(BUILD, 'tests', 'tools', f'test-tools-{name}'), place)
+    os.chmod(program, 0o755)
+    done = subprocess.run(['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', program, 'local:',
+                           str(place / 'golden')], capture_output=True, timeout=300, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr).decode(errors='replace')
