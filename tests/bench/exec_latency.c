@@ -2,8 +2,9 @@
  * One small command, run in each way in turn: on the host, in a bubblewrap of its own, and through
  * waldo on a local sandbox that is already open.
  *
- *   bench_exec_latency [ROUNDS]      prints one JSON object: microseconds by name, the median and the
- *                                  end of the fastest tenth
+ *   bench_exec_latency [ROUNDS]
+ *
+ * Prints one JSON object, microseconds by name: the median, and the end of the fastest tenth.
  */
 #include "bench.h"
 #include "exec_case.h"
