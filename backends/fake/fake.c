@@ -79,7 +79,7 @@ static void op_free(op *o)
         waldo__free((char *)o->infos.at[i].name.ptr);
     }
     WALDO__VEC_FREE(&o->infos);
-    fake_shell_free(&o->shell);
+    waldo__fake_shell_free(&o->shell);
     waldo__free(o);
 }
 
@@ -88,7 +88,7 @@ static void machine_free(waldo_machine *machine)
     while (machine->ops != NULL) {
         op_free(machine->ops);
     }
-    fake_tree_free(&machine->tree);
+    waldo__fake_tree_free(&machine->tree);
     waldo__free(machine);
 }
 
@@ -255,7 +255,7 @@ static waldo_status fake_open(const waldo_backend_env *env, const waldo_backend_
     }
     machine->loop = env->loop;
     machine->lose_after = option_number(spec, "lose_after", -1);
-    o = fake_tree_init(&machine->tree, space) == WALDO_OK
+    o = waldo__fake_tree_init(&machine->tree, space) == WALDO_OK
             ? op_new(env->loop, machine, call, OP_DONE)
             : NULL;
     if (o == NULL) {
@@ -339,7 +339,7 @@ static void run_on(void *userdata)
 {
     op *o = userdata;
 
-    switch (fake_shell_run(&o->shell)) {
+    switch (waldo__fake_shell_run(&o->shell)) {
     case FAKE_SLEEP:
         go_to_sleep(o);
         break;
@@ -390,7 +390,7 @@ static void fake_exec1(waldo_machine *machine, const waldo_backend_exec *exec,
         op_end(o, WALDO_ELOST, "told to be lost by lose_after");
         return;
     }
-    status = fake_shell_init(&o->shell, &machine->tree, exec);
+    status = waldo__fake_shell_init(&o->shell, &machine->tree, exec);
     o->shell.output = on_output;
     o->shell.userdata = o;
     if (status == WALDO_OK && call->cancel != NULL) {
@@ -411,8 +411,8 @@ static const fake_node *node_of(op *o, const char *path)
     char normal[PATH_BYTES];
 
     return still_there(o->machine) &&
-                   fake_path("/workspace", path, normal, sizeof normal) == WALDO_OK
-               ? fake_tree_find(&o->machine->tree, normal)
+                   waldo__fake_path("/workspace", path, normal, sizeof normal) == WALDO_OK
+               ? waldo__fake_tree_find(&o->machine->tree, normal)
                : NULL;
 }
 
@@ -504,7 +504,7 @@ static void fake_list(waldo_machine *machine, const char *path, const waldo_back
     for (size_t i = 0; status == WALDO_OK && i < machine->tree.count; i++) {
         const fake_node *entry = &machine->tree.at[i];
 
-        if (fake_tree_below(node->path, entry->path, 0)) {
+        if (waldo__fake_tree_below(node->path, entry->path, 0)) {
             status = add_info(o, entry, strrchr(entry->path, '/') + 1);
         }
     }
@@ -528,18 +528,19 @@ static void apply(waldo_machine *machine, change what, const char *path, const c
         return;
     }
     o->done.plain = done;
-    status = fake_path("/workspace", path, from, sizeof from);
+    status = waldo__fake_path("/workspace", path, from, sizeof from);
     if (!still_there(machine)) {
         status = WALDO_ELOST;
     } else if (status == WALDO_OK && what == CHANGE_WRITE) {
-        status = fake_tree_write(&machine->tree, from, bytes, 0, mode);
+        status = waldo__fake_tree_write(&machine->tree, from, bytes, 0, mode);
     } else if (status == WALDO_OK && what == CHANGE_REMOVE) {
-        status = fake_tree_remove(&machine->tree, from, recursive);
+        status = waldo__fake_tree_remove(&machine->tree, from, recursive);
     } else if (status == WALDO_OK && what == CHANGE_MKDIR) {
-        status = fake_tree_mkdir(&machine->tree, from, mode);
+        status = waldo__fake_tree_mkdir(&machine->tree, from, mode);
     } else if (status == WALDO_OK) {
-        status = fake_path("/workspace", to, target, sizeof target);
-        status = status == WALDO_OK ? fake_tree_rename(&machine->tree, from, target) : status;
+        status = waldo__fake_path("/workspace", to, target, sizeof target);
+        status =
+            status == WALDO_OK ? waldo__fake_tree_rename(&machine->tree, from, target) : status;
     }
     op_end(o, status, NULL);
 }

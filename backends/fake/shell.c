@@ -34,7 +34,7 @@ static void complain(fake_shell *shell, const char *who, const char *what, const
 
 static int resolve(fake_shell *shell, const char *path, char *ret_path)
 {
-    return fake_path(shell->cwd, path, ret_path, PATH_BYTES) == WALDO_OK;
+    return waldo__fake_path(shell->cwd, path, ret_path, PATH_BYTES) == WALDO_OK;
 }
 
 static fake_step run_true(fake_shell *shell, command *cmd)
@@ -102,7 +102,7 @@ static fake_step run_cat(fake_shell *shell, command *cmd)
     }
     for (size_t i = 1; i < cmd->count; i++) {
         const fake_node *node =
-            resolve(shell, cmd->words[i], path) ? fake_tree_find(shell->tree, path) : NULL;
+            resolve(shell, cmd->words[i], path) ? waldo__fake_tree_find(shell->tree, path) : NULL;
 
         if (node == NULL) {
             complain(shell, "cat", cmd->words[i], "No such file or directory");
@@ -153,7 +153,7 @@ static fake_step run_cd(fake_shell *shell, command *cmd)
 
     shell->exit_code = 0;
     if (resolve(shell, cmd->count > 1 ? cmd->words[1] : "/workspace", path)) {
-        node = fake_tree_find(shell->tree, path);
+        node = waldo__fake_tree_find(shell->tree, path);
     }
     if (node == NULL || !S_ISDIR(node->mode)) {
         complain(shell, "cd", cmd->count > 1 ? cmd->words[1] : "", "No such directory");
@@ -196,11 +196,11 @@ static fake_step run_files(fake_shell *shell, command *cmd)
             continue;
         }
         if (strcmp(name, "test") == 0) {
-            shell->exit_code = fake_tree_find(shell->tree, path) == NULL;
+            shell->exit_code = waldo__fake_tree_find(shell->tree, path) == NULL;
             continue;
         }
-        status = strcmp(name, "mkdir") == 0 ? fake_tree_mkdir(shell->tree, path, 0755)
-                                            : fake_tree_remove(shell->tree, path, recursive);
+        status = strcmp(name, "mkdir") == 0 ? waldo__fake_tree_mkdir(shell->tree, path, 0755)
+                                            : waldo__fake_tree_remove(shell->tree, path, recursive);
         if (status != WALDO_OK) {
             complain(shell, name, cmd->words[i], waldo_status_text(status));
         }
@@ -214,14 +214,14 @@ static fake_step run_ls(fake_shell *shell, command *cmd)
 
     shell->exit_code = 0;
     if (!resolve(shell, cmd->count > 1 ? cmd->words[1] : ".", path) ||
-        fake_tree_find(shell->tree, path) == NULL) {
+        waldo__fake_tree_find(shell->tree, path) == NULL) {
         complain(shell, "ls", cmd->count > 1 ? cmd->words[1] : ".", "No such file or directory");
         return FAKE_DONE;
     }
     for (size_t i = 0; i < shell->tree->count; i++) {
         const char *name = shell->tree->at[i].path;
 
-        if (fake_tree_below(path, name, 0)) {
+        if (waldo__fake_tree_below(path, name, 0)) {
             waldo__buf_printf(&cmd->out, "%s\n", strrchr(name, '/') + 1);
         }
     }
@@ -381,16 +381,17 @@ static void deliver(fake_shell *shell, command *cmd)
         }
         return;
     }
-    status = resolve(shell, cmd->redirect, path)
-                 ? fake_tree_write(shell->tree, path, waldo__buf_str(&cmd->out), cmd->append, 0)
-                 : WALDO_EPATH;
+    status =
+        resolve(shell, cmd->redirect, path)
+            ? waldo__fake_tree_write(shell->tree, path, waldo__buf_str(&cmd->out), cmd->append, 0)
+            : WALDO_EPATH;
     if (status != WALDO_OK) {
         complain(shell, "sh", cmd->redirect,
                  status == WALDO_ENOSPACE ? "No space left on device" : waldo_status_text(status));
     }
 }
 
-fake_step fake_shell_run(fake_shell *shell)
+fake_step waldo__fake_shell_run(fake_shell *shell)
 {
     fake_step step = FAKE_DONE;
 
@@ -447,7 +448,8 @@ static char **copy_env(const char *const *env)
     return copy;
 }
 
-waldo_status fake_shell_init(fake_shell *shell, fake_tree *tree, const waldo_backend_exec *exec)
+waldo_status waldo__fake_shell_init(fake_shell *shell, fake_tree *tree,
+                                    const waldo_backend_exec *exec)
 {
     const char *const *argv = exec->argv;
     size_t count = 0;
@@ -476,10 +478,10 @@ waldo_status fake_shell_init(fake_shell *shell, fake_tree *tree, const waldo_bac
     if (shell->is_argv && (count == 0 || find_builtin(argv[0]) == NULL)) {
         return WALDO_ESTART;
     }
-    return fake_tree_find(tree, shell->cwd) != NULL ? WALDO_OK : WALDO_ESTART;
+    return waldo__fake_tree_find(tree, shell->cwd) != NULL ? WALDO_OK : WALDO_ESTART;
 }
 
-void fake_shell_free(fake_shell *shell)
+void waldo__fake_shell_free(fake_shell *shell)
 {
     for (size_t i = 0; shell->env != NULL && shell->env[i] != NULL; i++) {
         waldo__free(shell->env[i]);

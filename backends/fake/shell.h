@@ -10,7 +10,7 @@ typedef struct fake_shell fake_shell;
 /* What the machine does next for a running command. */
 typedef enum fake_step {
     FAKE_DONE,  /* exit_code is set */
-    FAKE_SLEEP, /* for sleep_ns, then fake_shell_run() again */
+    FAKE_SLEEP, /* for sleep_ns, then waldo__fake_shell_run() again */
     FAKE_FAIL,  /* the machine cannot say how it ended */
     FAKE_LOSE   /* the machine is gone */
 } fake_step;
@@ -30,8 +30,9 @@ struct fake_shell {
 };
 
 /* WALDO_ESTART: the program is not one of ours. Everything is copied. */
-waldo_status fake_shell_init(fake_shell *shell, fake_tree *tree, const waldo_backend_exec *exec);
-fake_step fake_shell_run(fake_shell *shell);
-void fake_shell_free(fake_shell *shell);
+waldo_status waldo__fake_shell_init(fake_shell *shell, fake_tree *tree,
+                                    const waldo_backend_exec *exec);
+fake_step waldo__fake_shell_run(fake_shell *shell);
+void waldo__fake_shell_free(fake_shell *shell);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum { NODES_MAX = 20000 };
 
-fake_node *fake_tree_find(const fake_tree *tree, const char *path)
+fake_node *waldo__fake_tree_find(const fake_tree *tree, const char *path)
 {
     for (size_t i = 0; i < tree->count; i++) {
         if (strcmp(tree->at[i].path, path) == 0) {
@@ -18,7 +18,7 @@ fake_node *fake_tree_find(const fake_tree *tree, const char *path)
     return NULL;
 }
 
-int fake_tree_below(const char *folder, const char *child, int deep)
+int waldo__fake_tree_below(const char *folder, const char *child, int deep)
 {
     size_t len = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
 
@@ -61,7 +61,7 @@ static waldo_status make_parents(fake_tree *tree, const char *path)
         }
         memcpy(folder, path, i);
         folder[i] = '\0';
-        node = fake_tree_find(tree, folder);
+        node = waldo__fake_tree_find(tree, folder);
         if (node != NULL && !S_ISDIR(node->mode)) {
             return WALDO_EPATH;
         }
@@ -72,9 +72,9 @@ static waldo_status make_parents(fake_tree *tree, const char *path)
     return WALDO_OK;
 }
 
-waldo_status fake_tree_mkdir(fake_tree *tree, const char *path, uint32_t mode)
+waldo_status waldo__fake_tree_mkdir(fake_tree *tree, const char *path, uint32_t mode)
 {
-    fake_node *node = fake_tree_find(tree, path);
+    fake_node *node = waldo__fake_tree_find(tree, path);
     waldo_status status;
 
     if (node != NULL) {
@@ -88,19 +88,19 @@ waldo_status fake_tree_mkdir(fake_tree *tree, const char *path, uint32_t mode)
     return status;
 }
 
-waldo_status fake_tree_init(fake_tree *tree, size_t space)
+waldo_status waldo__fake_tree_init(fake_tree *tree, size_t space)
 {
     *tree = (fake_tree){ .space = space };
     if (add_node(tree, "/", S_IFDIR | 0755) == NULL ||
-        fake_tree_mkdir(tree, "/tmp", 01777) != WALDO_OK ||
-        fake_tree_mkdir(tree, "/workspace", 0755) != WALDO_OK) {
-        fake_tree_free(tree);
+        waldo__fake_tree_mkdir(tree, "/tmp", 01777) != WALDO_OK ||
+        waldo__fake_tree_mkdir(tree, "/workspace", 0755) != WALDO_OK) {
+        waldo__fake_tree_free(tree);
         return WALDO_ENOMEM;
     }
     return WALDO_OK;
 }
 
-void fake_tree_free(fake_tree *tree)
+void waldo__fake_tree_free(fake_tree *tree)
 {
     for (size_t i = 0; i < tree->count; i++) {
         waldo__free(tree->at[i].path);
@@ -110,10 +110,10 @@ void fake_tree_free(fake_tree *tree)
     tree->used = 0;
 }
 
-waldo_status fake_tree_write(fake_tree *tree, const char *path, waldo_str bytes, int append,
-                             uint32_t mode)
+waldo_status waldo__fake_tree_write(fake_tree *tree, const char *path, waldo_str bytes, int append,
+                                    uint32_t mode)
 {
-    fake_node *node = fake_tree_find(tree, path);
+    fake_node *node = waldo__fake_tree_find(tree, path);
     waldo_status status = WALDO_OK;
     size_t keep;
     size_t old;
@@ -162,9 +162,9 @@ static void drop_node(fake_tree *tree, size_t at)
     tree->count--;
 }
 
-waldo_status fake_tree_remove(fake_tree *tree, const char *path, int recursive)
+waldo_status waldo__fake_tree_remove(fake_tree *tree, const char *path, int recursive)
 {
-    fake_node *node = fake_tree_find(tree, path);
+    fake_node *node = waldo__fake_tree_find(tree, path);
 
     if (node == NULL) {
         return WALDO_ENOTFOUND;
@@ -173,12 +173,13 @@ waldo_status fake_tree_remove(fake_tree *tree, const char *path, int recursive)
         return WALDO_EACCESS;
     }
     for (size_t i = 0; !recursive && i < tree->count; i++) {
-        if (fake_tree_below(path, tree->at[i].path, 1)) {
+        if (waldo__fake_tree_below(path, tree->at[i].path, 1)) {
             return WALDO_EEXISTS;
         }
     }
     for (size_t i = tree->count; i-- > 0;) {
-        if (strcmp(tree->at[i].path, path) == 0 || fake_tree_below(path, tree->at[i].path, 1)) {
+        if (strcmp(tree->at[i].path, path) == 0 ||
+            waldo__fake_tree_below(path, tree->at[i].path, 1)) {
             drop_node(tree, i);
         }
     }
@@ -196,7 +197,7 @@ static waldo_status move_nodes(fake_tree *tree, const char *from, const char *to
         char *moved;
         size_t rest;
 
-        if (strcmp(node->path, from) != 0 && !fake_tree_below(from, node->path, 1)) {
+        if (strcmp(node->path, from) != 0 && !waldo__fake_tree_below(from, node->path, 1)) {
             continue;
         }
         rest = strlen(node->path) - from_len;
@@ -212,16 +213,16 @@ static waldo_status move_nodes(fake_tree *tree, const char *from, const char *to
     return WALDO_OK;
 }
 
-waldo_status fake_tree_rename(fake_tree *tree, const char *from, const char *to)
+waldo_status waldo__fake_tree_rename(fake_tree *tree, const char *from, const char *to)
 {
-    const fake_node *source = fake_tree_find(tree, from);
-    const fake_node *target = fake_tree_find(tree, to);
+    const fake_node *source = waldo__fake_tree_find(tree, from);
+    const fake_node *target = waldo__fake_tree_find(tree, to);
     waldo_status status;
 
     if (source == NULL) {
         return WALDO_ENOTFOUND;
     }
-    if (strcmp(from, "/") == 0 || fake_tree_below(from, to, 1)) {
+    if (strcmp(from, "/") == 0 || waldo__fake_tree_below(from, to, 1)) {
         return WALDO_EINVAL;
     }
     if (strcmp(from, to) == 0) {
@@ -230,11 +231,11 @@ waldo_status fake_tree_rename(fake_tree *tree, const char *from, const char *to)
     if (target != NULL && S_ISDIR(target->mode) != S_ISDIR(source->mode)) {
         return WALDO_EPATH;
     }
-    status = target != NULL ? fake_tree_remove(tree, to, 0) : make_parents(tree, to);
+    status = target != NULL ? waldo__fake_tree_remove(tree, to, 0) : make_parents(tree, to);
     return status == WALDO_OK ? move_nodes(tree, from, to) : status;
 }
 
-waldo_status fake_path(const char *cwd, const char *path, char *ret_path, size_t size)
+waldo_status waldo__fake_path(const char *cwd, const char *path, char *ret_path, size_t size)
 {
     const char *const parts[] = { path[0] == '/' ? "" : cwd, path };
     size_t len = 0;

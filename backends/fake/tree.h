@@ -19,22 +19,22 @@ typedef struct fake_tree {
     size_t space; /* at most so many */
 } fake_tree;
 
-waldo_status fake_tree_init(fake_tree *tree, size_t space); /* with /, /tmp and /workspace */
-void fake_tree_free(fake_tree *tree);
+waldo_status waldo__fake_tree_init(fake_tree *tree, size_t space); /* with /, /tmp and /workspace */
+void waldo__fake_tree_free(fake_tree *tree);
 
 /* NULL: not there. Valid until the next change. */
-fake_node *fake_tree_find(const fake_tree *tree, const char *path);
+fake_node *waldo__fake_tree_find(const fake_tree *tree, const char *path);
 
-waldo_status fake_tree_write(fake_tree *tree, const char *path, waldo_str bytes, int append,
-                             uint32_t mode); /* mode 0: kept, else 0644; parents are made */
-waldo_status fake_tree_mkdir(fake_tree *tree, const char *path, uint32_t mode);
-waldo_status fake_tree_remove(fake_tree *tree, const char *path, int recursive);
-waldo_status fake_tree_rename(fake_tree *tree, const char *from, const char *to);
+waldo_status waldo__fake_tree_write(fake_tree *tree, const char *path, waldo_str bytes, int append,
+                                    uint32_t mode); /* mode 0: kept, else 0644; parents are made */
+waldo_status waldo__fake_tree_mkdir(fake_tree *tree, const char *path, uint32_t mode);
+waldo_status waldo__fake_tree_remove(fake_tree *tree, const char *path, int recursive);
+waldo_status waldo__fake_tree_rename(fake_tree *tree, const char *from, const char *to);
 
 /* 1 when child is an entry of folder itself (deep: or of any folder below it). */
-int fake_tree_below(const char *folder, const char *child, int deep);
+int waldo__fake_tree_below(const char *folder, const char *child, int deep);
 
 /* path against a directory, in normal form; WALDO_EPATH when too long. */
-waldo_status fake_path(const char *cwd, const char *path, char *ret_path, size_t size);
+waldo_status waldo__fake_path(const char *cwd, const char *path, char *ret_path, size_t size);
 
 #endif

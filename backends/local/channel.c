@@ -78,7 +78,7 @@ static void tell_over(local_channel *ch, waldo_str said)
     waldo__timer_disarm(ch->loop, &ch->said_timer);
     if (!ch->got_bytes) {
         status = WALDO_EUNAVAILABLE;
-        local_explain(&error, said);
+        waldo__local_explain(&error, said);
     } else {
         waldo_error_set(&error, status, WALDO_CLASS_BACKEND, "local: the sandbox ended%s%.*s",
                         said.len > 0 ? ": " : "", (int)(said.len < 1000 ? said.len : 1000),
@@ -97,7 +97,7 @@ static void said_nothing(void *userdata)
     tell_over(userdata, waldo__str(""));
 }
 
-void local_channel_end(local_channel *ch, waldo_str said)
+void waldo__local_channel_end(local_channel *ch, waldo_str said)
 {
     ch->machine = NULL;
     ch->over = ch->over == 0 ? 1 : ch->over;
@@ -240,7 +240,7 @@ static void channel_close(waldo_channel *channel)
     local_channel *ch = (local_channel *)channel;
 
     if (ch->machine != NULL) {
-        local_channel_gone(ch->machine);
+        waldo__local_channel_gone(ch->machine);
         ch->machine = NULL;
     }
     ch->closed = 1;
@@ -256,7 +256,7 @@ static const waldo_channel_ops ops = { .version = WALDO_BACKEND_VERSION,
                                        .pause = channel_pause,
                                        .close = channel_close };
 
-local_channel *local_channel_new(waldo__loop *loop, int fd, waldo_machine *machine)
+local_channel *waldo__local_channel_new(waldo__loop *loop, int fd, waldo_machine *machine)
 {
     local_channel *ch = WALDO__NEW(local_channel);
 
@@ -279,7 +279,7 @@ local_channel *local_channel_new(waldo__loop *loop, int fd, waldo_machine *machi
     return ch;
 }
 
-waldo_channel *local_channel_base(local_channel *channel)
+waldo_channel *waldo__local_channel_base(local_channel *channel)
 {
     return &channel->base;
 }

@@ -23,7 +23,7 @@ enum { NOBODY = 65530, FILES_MAX = 4096, PROCESSES_DEFAULT = 512 };
 #define SETPRIV "/usr/bin/setpriv"
 #define PRLIMIT "/usr/bin/prlimit"
 
-waldo_str local_option(const waldo_backend_spec *spec, const char *key)
+waldo_str waldo__local_option(const waldo_backend_spec *spec, const char *key)
 {
     waldo_str value = { "", 0 };
 
@@ -35,7 +35,7 @@ waldo_str local_option(const waldo_backend_spec *spec, const char *key)
     return value;
 }
 
-int local_size(waldo_str text, uint64_t *ret_bytes)
+int waldo__local_size(waldo_str text, uint64_t *ret_bytes)
 {
     int64_t number;
     unsigned shift = waldo__str_ends(text, "k")   ? 10
@@ -51,7 +51,7 @@ int local_size(waldo_str text, uint64_t *ret_bytes)
     return 1;
 }
 
-int local_memfd(const char *name, const void *bytes, size_t len)
+int waldo__local_memfd(const char *name, const void *bytes, size_t len)
 {
     int fd = memfd_create(name, MFD_CLOEXEC);
     const char *at = bytes;
@@ -73,7 +73,7 @@ int local_memfd(const char *name, const void *bytes, size_t len)
     return fd;
 }
 
-void local_fail(local_command *command, waldo_status status, const char *format, ...)
+void waldo__local_fail(local_command *command, waldo_status status, const char *format, ...)
 {
     char text[8192];
     va_list args;
@@ -85,19 +85,19 @@ void local_fail(local_command *command, waldo_status status, const char *format,
     command->status = command->status != WALDO_OK ? command->status : status;
 }
 
-void local_add(local_command *command, const char *arg)
+void waldo__local_add(local_command *command, const char *arg)
 {
     char **slot = WALDO__VEC_PUSH(&command->args);
 
     if (slot == NULL || (*slot = waldo__strdup(arg)) == NULL) {
-        local_fail(command, WALDO_ENOMEM, "out of memory");
+        waldo__local_fail(command, WALDO_ENOMEM, "out of memory");
     }
 }
 
 static void add_all(local_command *command, const char *const *args)
 {
     for (size_t i = 0; args[i] != NULL; i++) {
-        local_add(command, args[i]);
+        waldo__local_add(command, args[i]);
     }
 }
 
@@ -105,7 +105,7 @@ static void add_all(local_command *command, const char *const *args)
  * Inside the number is the same as here, so it must be one that the keeper does not use itself: it
  * is moved above them.
  */
-void local_add_fd(local_command *command, const char *option, int fd)
+void waldo__local_add_fd(local_command *command, const char *option, int fd)
 {
     int moved = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 16) : -1;
     int *slot = WALDO__VEC_PUSH(&command->fds);
@@ -115,8 +115,8 @@ void local_add_fd(local_command *command, const char *option, int fd)
         close(fd);
     }
     if (moved < 0 || slot == NULL) {
-        local_fail(command, WALDO_EBUSY, "local: no descriptor for %s: %s", option,
-                   waldo__errno_text(errno));
+        waldo__local_fail(command, WALDO_EBUSY, "local: no descriptor for %s: %s", option,
+                          waldo__errno_text(errno));
         if (slot != NULL) {
             command->fds.count--;
         }
@@ -127,17 +127,17 @@ void local_add_fd(local_command *command, const char *option, int fd)
     }
     *slot = moved;
     snprintf(number, sizeof number, "%d", moved);
-    local_add(command, option);
-    local_add(command, number);
+    waldo__local_add(command, option);
+    waldo__local_add(command, number);
 }
 
-void local_add_data(local_command *command, const char *path, const void *bytes, size_t len,
-                    const char *mode)
+void waldo__local_add_data(local_command *command, const char *path, const void *bytes, size_t len,
+                           const char *mode)
 {
-    local_add(command, "--perms");
-    local_add(command, mode);
-    local_add_fd(command, "--ro-bind-data", local_memfd("data", bytes, len));
-    local_add(command, path);
+    waldo__local_add(command, "--perms");
+    waldo__local_add(command, mode);
+    waldo__local_add_fd(command, "--ro-bind-data", waldo__local_memfd("data", bytes, len));
+    waldo__local_add(command, path);
 }
 
 /* Since Linux 5.14 processes are counted in each user namespace apart; before, with all others. */
@@ -166,7 +166,7 @@ static void add_limit(local_command *command, const char *name, __rlimit_resourc
     }
     snprintf(text, sizeof text, "--%s=%llu:%llu", name, (unsigned long long)value,
              (unsigned long long)value);
-    local_add(command, text);
+    waldo__local_add(command, text);
 }
 
 /*
@@ -178,13 +178,14 @@ static void add_limits(local_command *command, const waldo_backend_spec *spec)
 {
     if (access(PRLIMIT, X_OK) != 0) {
         if (spec->max_processes != 0 || spec->memory_bytes != 0) {
-            local_fail(command, WALDO_EUNAVAILABLE,
-                       "local: limits need " PRLIMIT "; install util-linux, or leave pids and "
-                       "memory out");
+            waldo__local_fail(command, WALDO_EUNAVAILABLE,
+                              "local: limits need " PRLIMIT
+                              "; install util-linux, or leave pids and "
+                              "memory out");
         }
         return;
     }
-    local_add(command, PRLIMIT);
+    waldo__local_add(command, PRLIMIT);
     add_limit(command, "core", RLIMIT_CORE, 0);
     add_limit(command, "nofile", RLIMIT_NOFILE, FILES_MAX);
     add_limit(command, "memlock", RLIMIT_MEMLOCK, 1 << 20);
@@ -236,12 +237,12 @@ static void add_isolation(local_command *command, const waldo_backend_spec *spec
 
     add_all(command, always);
     if (spec->net == WALDO_NET_ALL) {
-        local_add(command, "--share-net");
+        waldo__local_add(command, "--share-net");
     }
 }
 
-waldo_status local_command_make(local_command *command, const waldo_backend_spec *spec,
-                                waldo_error **ret_err)
+waldo_status waldo__local_command_make(local_command *command, const waldo_backend_spec *spec,
+                                       waldo_error **ret_err)
 {
     static const char *const go[] = { "--chdir", "/workspace", "--", NULL };
     static const char *const end[] = { "/run/waldo-hand", "server", NULL };
@@ -251,29 +252,30 @@ waldo_status local_command_make(local_command *command, const waldo_backend_spec
 
     command->drop = geteuid() == 0;
     command->uid = command->gid = NOBODY;
-    bwrap = local_find_bwrap(spec, ret_err);
+    bwrap = waldo__local_find_bwrap(spec, ret_err);
     if (bwrap == NULL) {
         return WALDO_EUNAVAILABLE;
     }
     if (image == NULL) {
-        local_fail(command, WALDO_EUNAVAILABLE,
-                   "local: this build has no hand; build it with -Dhands=native");
+        waldo__local_fail(command, WALDO_EUNAVAILABLE,
+                          "local: this build has no hand; build it with -Dhands=native");
     }
     if (command->drop && access(SETPRIV, X_OK) != 0) {
-        local_fail(command, WALDO_EUNAVAILABLE,
-                   "local: for root, " SETPRIV " is needed to become an ordinary user; install "
-                   "util-linux");
+        waldo__local_fail(command, WALDO_EUNAVAILABLE,
+                          "local: for root, " SETPRIV
+                          " is needed to become an ordinary user; install "
+                          "util-linux");
     }
-    local_add(command, bwrap);
+    waldo__local_add(command, bwrap);
     waldo__free(bwrap);
     add_isolation(command, spec);
-    local_add_root(command, spec);
-    local_add_workspace(command, spec);
-    local_add_data(command, "/run/waldo-hand", image != NULL ? (const char *)image : "", image_len,
-                   "0555");
-    local_add(command, "--remount-ro");
-    local_add(command, "/");
-    local_add_fd(command, "--seccomp", local_seccomp_fd(spec->net == WALDO_NET_ALL));
+    waldo__local_add_root(command, spec);
+    waldo__local_add_workspace(command, spec);
+    waldo__local_add_data(command, "/run/waldo-hand", image != NULL ? (const char *)image : "",
+                          image_len, "0555");
+    waldo__local_add(command, "--remount-ro");
+    waldo__local_add(command, "/");
+    waldo__local_add_fd(command, "--seccomp", waldo__local_seccomp_fd(spec->net == WALDO_NET_ALL));
     add_all(command, go);
     add_limits(command, spec);
     add_all(command, end);
@@ -284,7 +286,7 @@ waldo_status local_command_make(local_command *command, const waldo_backend_spec
     return command->status;
 }
 
-void local_command_free(local_command *command)
+void waldo__local_command_free(local_command *command)
 {
     for (size_t i = 0; i < command->args.count; i++) {
         waldo__free(command->args.at[i]);

@@ -65,7 +65,7 @@ static const struct {
                           "/proc, or choose another sandbox" },
 };
 
-void local_explain(waldo_error **ret_err, waldo_str said)
+void waldo__local_explain(waldo_error **ret_err, waldo_str said)
 {
     const char *reason = NULL;
     const char *userns = system_reason();
@@ -121,9 +121,9 @@ static char *try_path(const waldo_backend_spec *spec, waldo_str folder)
     return NULL;
 }
 
-char *local_find_bwrap(const waldo_backend_spec *spec, waldo_error **ret_err)
+char *waldo__local_find_bwrap(const waldo_backend_spec *spec, waldo_error **ret_err)
 {
-    waldo_str named = local_option(spec, "bwrap");
+    waldo_str named = waldo__local_option(spec, "bwrap");
     const char *from_env = waldo__env("PATH");
     waldo_str rest = waldo__str(from_env != NULL ? from_env : DEFAULT_PATH);
     waldo_str folder;

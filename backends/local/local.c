@@ -104,18 +104,18 @@ static void machine_free(waldo_machine *machine)
         local_channel *channel = machine->channel;
 
         machine->channel = NULL;
-        local_channel_end(channel, waldo__str(""));
+        waldo__local_channel_end(channel, waldo__str(""));
     }
     close_fd(&machine->control);
     close_fd(&machine->stream);
-    local_command_free(&machine->command);
+    waldo__local_command_free(&machine->command);
     waldo__hand_decoder_free(&machine->decoder);
     waldo__buf_free(&machine->said);
     waldo_error_free(machine->error);
     waldo__free(machine);
 }
 
-void local_channel_gone(waldo_machine *machine)
+void waldo__local_channel_gone(waldo_machine *machine)
 {
     machine->channel = NULL;
 }
@@ -132,12 +132,12 @@ static void tell_ended(void *userdata)
     if (machine->closing || (machine->probing && machine->exit_code == 0)) {
         finish(machine, WALDO_OK, NULL);
     } else {
-        local_explain(&error, waldo__buf_str(&machine->said));
+        waldo__local_explain(&error, waldo__buf_str(&machine->said));
         finish(machine, WALDO_EUNAVAILABLE, error);
     }
     if (channel != NULL) {
         machine->channel = NULL;
-        local_channel_end(channel, waldo__buf_str(&machine->said));
+        waldo__local_channel_end(channel, waldo__buf_str(&machine->said));
     }
 }
 
@@ -281,7 +281,7 @@ static waldo_status start(waldo_machine *machine, waldo_error **ret_err)
     int stream[2] = { -1, -1 };
     size_t image_len = 0;
     const unsigned char *image = waldo__hand_image(&image_len);
-    int image_fd = local_memfd("waldo-hand", image, image_len);
+    int image_fd = waldo__local_memfd("waldo-hand", image, image_len);
     waldo_status status;
 
     if (image_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0 ||
@@ -320,11 +320,11 @@ static void give_channel(void *userdata)
 
     machine->stream = -1;
     if (fd >= 0) {
-        machine->channel = local_channel_new(machine->loop, fd, machine);
+        machine->channel = waldo__local_channel_new(machine->loop, fd, machine);
     }
     if (fd >= 0 && machine->channel != NULL) {
         machine->channel_done(machine->channel_userdata, WALDO_OK,
-                              local_channel_base(machine->channel), NULL);
+                              waldo__local_channel_base(machine->channel), NULL);
         return;
     }
     waldo_error_set(&error, WALDO_EBUSY, WALDO_CLASS_BACKEND, "local: a machine has one channel");
@@ -354,7 +354,7 @@ static waldo_status local_start(const waldo_backend_env *env, const waldo_backen
     waldo__task_init(&machine->task, complete, machine);
     waldo__task_init(&machine->ended_task, tell_ended, machine);
     waldo__task_init(&machine->channel_task, give_channel, machine);
-    status = local_command_make(&machine->command, spec, ret_err);
+    status = waldo__local_command_make(&machine->command, spec, ret_err);
     if (status == WALDO_OK) {
         status = start(machine, ret_err);
     }
@@ -370,14 +370,14 @@ static waldo_status local_start(const waldo_backend_env *env, const waldo_backen
 
 static waldo_status local_parse(const waldo_backend_spec *spec, waldo_error **ret_err)
 {
-    waldo_str tmp = local_option(spec, "tmp");
+    waldo_str tmp = waldo__local_option(spec, "tmp");
     uint64_t bytes;
 
     if (spec->target.len > 0) {
         return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
                                "local: takes no target; write \"local:\" or \"local:,KEY=VALUE\"");
     }
-    if (tmp.len > 0 && !local_size(tmp, &bytes)) {
+    if (tmp.len > 0 && !waldo__local_size(tmp, &bytes)) {
         return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
                                "local: tmp must be a size such as 512m or 1g");
     }

@@ -31,44 +31,46 @@ typedef struct local_command {
     int drop; /* 1: we are root, and it is not to be */
 } local_command;
 
-waldo_status local_command_make(local_command *command, const waldo_backend_spec *spec,
-                                waldo_error **ret_err);
-void local_command_free(local_command *command);
+waldo_status waldo__local_command_make(local_command *command, const waldo_backend_spec *spec,
+                                       waldo_error **ret_err);
+void waldo__local_command_free(local_command *command);
 
 /* Adding to it (shared by command.c, mounts.c). */
-void local_add(local_command *command, const char *arg);
-void local_add_fd(local_command *command, const char *option, int fd); /* fd is taken */
-void local_add_data(local_command *command, const char *path, const void *bytes, size_t len,
-                    const char *mode);
-void local_fail(local_command *command, waldo_status status, const char *format, ...)
+void waldo__local_add(local_command *command, const char *arg);
+void waldo__local_add_fd(local_command *command, const char *option, int fd); /* fd is taken */
+void waldo__local_add_data(local_command *command, const char *path, const void *bytes, size_t len,
+                           const char *mode);
+void waldo__local_fail(local_command *command, waldo_status status, const char *format, ...)
     WALDO_PRINTF(3, 4);
 
-void local_add_root(local_command *command, const waldo_backend_spec *spec);      /* mounts.c */
-void local_add_workspace(local_command *command, const waldo_backend_spec *spec); /* mounts.c */
+void waldo__local_add_root(local_command *command, const waldo_backend_spec *spec); /* mounts.c */
+void waldo__local_add_workspace(local_command *command,
+                                const waldo_backend_spec *spec); /* mounts.c */
 
 /* An option of the sandbox string; empty when it is not there. */
-waldo_str local_option(const waldo_backend_spec *spec, const char *key);
-int local_size(waldo_str text, uint64_t *ret_bytes); /* 512m, 1g */
+waldo_str waldo__local_option(const waldo_backend_spec *spec, const char *key);
+int waldo__local_size(waldo_str text, uint64_t *ret_bytes); /* 512m, 1g */
 
 /* A memfd with these bytes, to be read from its beginning; -1 and errno. */
-int local_memfd(const char *name, const void *bytes, size_t len);
+int waldo__local_memfd(const char *name, const void *bytes, size_t len);
 
 /* The system call filter as bubblewrap reads it; net: AF_UNIX is closed, AF_INET reaches out. */
-int local_seccomp_fd(int net); /* seccomp.c */
+int waldo__local_seccomp_fd(int net); /* seccomp.c */
 
 /* ---- why it does not work here (explain.c) ---- */
 
 /* bubblewrap's place, owned; or the reason why there is none. */
-char *local_find_bwrap(const waldo_backend_spec *spec, waldo_error **ret_err);
-void local_explain(waldo_error **ret_err, waldo_str said); /* WALDO_EUNAVAILABLE */
+char *waldo__local_find_bwrap(const waldo_backend_spec *spec, waldo_error **ret_err);
+void waldo__local_explain(waldo_error **ret_err, waldo_str said); /* WALDO_EUNAVAILABLE */
 
 /* ---- the stream to the hand (channel.c) ---- */
 
 typedef struct local_channel local_channel;
 
-local_channel *local_channel_new(waldo__loop *loop, int fd, waldo_machine *machine); /* fd taken */
-waldo_channel *local_channel_base(local_channel *channel);
-void local_channel_end(local_channel *channel, waldo_str said); /* its process is gone */
+local_channel *waldo__local_channel_new(waldo__loop *loop, int fd,
+                                        waldo_machine *machine); /* fd taken */
+waldo_channel *waldo__local_channel_base(local_channel *channel);
+void waldo__local_channel_end(local_channel *channel, waldo_str said); /* its process is gone */
 
 /* ---- one machine ---- */
 
@@ -104,6 +106,6 @@ struct waldo_machine {
     int probing;
 };
 
-void local_channel_gone(waldo_machine *machine);
+void waldo__local_channel_gone(waldo_machine *machine);
 
 #endif

@@ -46,9 +46,9 @@ static const char *const protected_paths[] = {
 
 static void add_bind(local_command *command, const char *option, const char *path)
 {
-    local_add(command, option);
-    local_add(command, path);
-    local_add(command, path);
+    waldo__local_add(command, option);
+    waldo__local_add(command, path);
+    waldo__local_add(command, path);
 }
 
 /* On merged systems /bin and the like are links into /usr. */
@@ -59,9 +59,9 @@ static void add_top(local_command *command, const char *path)
 
     if (len > 0) {
         target[len] = '\0';
-        local_add(command, "--symlink");
-        local_add(command, target);
-        local_add(command, path);
+        waldo__local_add(command, "--symlink");
+        waldo__local_add(command, target);
+        waldo__local_add(command, path);
     } else if (access(path, F_OK) == 0) {
         add_bind(command, "--ro-bind", path);
     }
@@ -75,9 +75,9 @@ static void add_etc(local_command *command, const waldo_backend_spec *spec)
     static const char group[] = "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n";
     static const char hosts[] = "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n";
 
-    local_add_data(command, "/etc/passwd", passwd, sizeof passwd - 1, "0444");
-    local_add_data(command, "/etc/group", group, sizeof group - 1, "0444");
-    local_add_data(command, "/etc/hosts", hosts, sizeof hosts - 1, "0444");
+    waldo__local_add_data(command, "/etc/passwd", passwd, sizeof passwd - 1, "0444");
+    waldo__local_add_data(command, "/etc/group", group, sizeof group - 1, "0444");
+    waldo__local_add_data(command, "/etc/hosts", hosts, sizeof hosts - 1, "0444");
     for (size_t i = 0; i < WALDO__COUNT(etc_files); i++) {
         add_bind(command, "--ro-bind-try", etc_files[i]);
     }
@@ -86,7 +86,7 @@ static void add_etc(local_command *command, const waldo_backend_spec *spec)
     }
 }
 
-void local_add_root(local_command *command, const waldo_backend_spec *spec)
+void waldo__local_add_root(local_command *command, const waldo_backend_spec *spec)
 {
     static const char *const tops[] = { "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32" };
     uint64_t tmp = TMP_DEFAULT;
@@ -97,27 +97,27 @@ void local_add_root(local_command *command, const waldo_backend_spec *spec)
         add_top(command, tops[i]);
     }
     add_etc(command, spec);
-    local_size(local_option(spec, "tmp"), &tmp);
+    waldo__local_size(waldo__local_option(spec, "tmp"), &tmp);
     snprintf(size, sizeof size, "%llu", (unsigned long long)tmp);
-    local_add(command, "--proc");
-    local_add(command, "/proc");
-    local_add(command, "--dev");
-    local_add(command, "/dev");
-    local_add(command, "--perms");
-    local_add(command, "1777");
-    local_add(command, "--size");
-    local_add(command, size);
-    local_add(command, "--tmpfs");
-    local_add(command, "/tmp");
-    local_add(command, "--perms");
-    local_add(command, "0700");
-    local_add(command, "--dir");
-    local_add(command, "/tmp/home");
-    local_add(command, "--dir");
-    local_add(command, "/var");
-    local_add(command, "--symlink");
-    local_add(command, "/tmp");
-    local_add(command, "/var/tmp");
+    waldo__local_add(command, "--proc");
+    waldo__local_add(command, "/proc");
+    waldo__local_add(command, "--dev");
+    waldo__local_add(command, "/dev");
+    waldo__local_add(command, "--perms");
+    waldo__local_add(command, "1777");
+    waldo__local_add(command, "--size");
+    waldo__local_add(command, size);
+    waldo__local_add(command, "--tmpfs");
+    waldo__local_add(command, "/tmp");
+    waldo__local_add(command, "--perms");
+    waldo__local_add(command, "0700");
+    waldo__local_add(command, "--dir");
+    waldo__local_add(command, "/tmp/home");
+    waldo__local_add(command, "--dir");
+    waldo__local_add(command, "/var");
+    waldo__local_add(command, "--symlink");
+    waldo__local_add(command, "/tmp");
+    waldo__local_add(command, "/var/tmp");
 }
 
 /* An open path below the workspace that no symbolic link can redirect; -1: not there, or failed. */
@@ -132,14 +132,16 @@ static int open_beneath(local_command *command, int workspace, const char *path)
     if (fd < 0 && errno != ENOENT && errno != ENOTDIR) {
         int error = errno;
 
-        local_fail(command, waldo__errno_status(error),
-                   "local: %s in the workspace cannot be protected in mode rw: %s; use mode copy",
-                   path, waldo__errno_text(error));
+        waldo__local_fail(
+            command, waldo__errno_status(error),
+            "local: %s in the workspace cannot be protected in mode rw: %s; use mode copy", path,
+            waldo__errno_text(error));
     } else if (fd >= 0 && (fstat(fd, &info) != 0 || S_ISLNK(info.st_mode))) {
-        local_fail(command, WALDO_EPATH,
-                   "local: %s in the workspace is a symbolic link and cannot be protected in mode "
-                   "rw; use mode copy",
-                   path);
+        waldo__local_fail(
+            command, WALDO_EPATH,
+            "local: %s in the workspace is a symbolic link and cannot be protected in mode "
+            "rw; use mode copy",
+            path);
         close(fd);
         fd = -1;
     }
@@ -151,8 +153,8 @@ static void bind_inside(local_command *command, const char *option, int fd, cons
     char inside[512];
 
     snprintf(inside, sizeof inside, "/workspace/%s", path);
-    local_add_fd(command, option, fd);
-    local_add(command, inside);
+    waldo__local_add_fd(command, option, fd);
+    waldo__local_add(command, inside);
 }
 
 /*
@@ -167,7 +169,7 @@ static void protect(local_command *command, int workspace)
     if (git >= 0 && fstat(git, &info) == 0 && S_ISDIR(info.st_mode)) {
         if (mkdirat(git, "hooks", 0755) == 0 && command->drop &&
             fchownat(git, "hooks", command->uid, command->gid, AT_SYMLINK_NOFOLLOW) != 0) {
-            local_fail(command, WALDO_EIO, "local: .git/hooks cannot be prepared");
+            waldo__local_fail(command, WALDO_EIO, "local: .git/hooks cannot be prepared");
         }
         bind_inside(command, "--bind-fd", git, ".git");
     } else if (git >= 0) {
@@ -226,8 +228,9 @@ static int open_workspace(local_command *command, const waldo_backend_spec *spec
     if (fd < 0 || fstat(fd, &info) != 0) {
         int error = errno;
 
-        local_fail(command, waldo__errno_status(error), "workspace \"%s\" cannot be opened: %s",
-                   spec->workspace, waldo__errno_text(error));
+        waldo__local_fail(command, waldo__errno_status(error),
+                          "workspace \"%s\" cannot be opened: %s", spec->workspace,
+                          waldo__errno_text(error));
         if (fd >= 0) {
             close(fd);
         }
@@ -251,10 +254,11 @@ static int make_workspace(local_command *command, const waldo_backend_spec *spec
         fd = openat(scratch, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     }
     if (fd >= 0 && command->drop && (fchmod(scratch, 0711) != 0 || !open_to_walk(spec->scratch))) {
-        local_fail(command, WALDO_EACCESS,
-                   "local: as root, commands run as another user who cannot reach \"%s\"; set "
-                   "state_dir to a directory that everybody may enter (mode 0711)",
-                   spec->scratch);
+        waldo__local_fail(
+            command, WALDO_EACCESS,
+            "local: as root, commands run as another user who cannot reach \"%s\"; set "
+            "state_dir to a directory that everybody may enter (mode 0711)",
+            spec->scratch);
         close(fd);
         close(scratch);
         return -1;
@@ -266,9 +270,9 @@ static int make_workspace(local_command *command, const waldo_backend_spec *spec
     if (fd < 0) {
         int error = errno;
 
-        local_fail(command, waldo__errno_status(error),
-                   "local: no directory for the workspace could be made in \"%s\": %s",
-                   spec->scratch, waldo__errno_text(error));
+        waldo__local_fail(command, waldo__errno_status(error),
+                          "local: no directory for the workspace could be made in \"%s\": %s",
+                          spec->scratch, waldo__errno_text(error));
     }
     if (scratch >= 0) {
         close(scratch);
@@ -281,28 +285,28 @@ static int dup_fd(local_command *command, int fd)
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 
     if (copy < 0) {
-        local_fail(command, WALDO_EBUSY, "local: too many open files");
+        waldo__local_fail(command, WALDO_EBUSY, "local: too many open files");
     }
     return copy;
 }
 
-void local_add_workspace(local_command *command, const waldo_backend_spec *spec)
+void waldo__local_add_workspace(local_command *command, const waldo_backend_spec *spec)
 {
     int ro = spec->workspace_mode == WALDO_WORKSPACE_RO;
     int rw = spec->workspace_mode == WALDO_WORKSPACE_RW;
     int fd;
 
     if (spec->workspace == NULL && spec->scratch == NULL) {
-        local_add(command, "--tmpfs"); /* a probe */
-        local_add(command, "/workspace");
+        waldo__local_add(command, "--tmpfs"); /* a probe */
+        waldo__local_add(command, "/workspace");
         return;
     }
     fd = spec->workspace != NULL ? open_workspace(command, spec) : make_workspace(command, spec);
     if (fd < 0) {
         return;
     }
-    local_add_fd(command, ro ? "--ro-bind-fd" : "--bind-fd", dup_fd(command, fd));
-    local_add(command, "/workspace");
+    waldo__local_add_fd(command, ro ? "--ro-bind-fd" : "--bind-fd", dup_fd(command, fd));
+    waldo__local_add(command, "/workspace");
     if (rw) {
         protect(command, fd);
     }

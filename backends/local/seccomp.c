@@ -187,7 +187,7 @@ static void add_socket(filter *f, int net)
     finish(f, at, refuse(EAFNOSUPPORT));
 }
 
-int local_seccomp_fd(int net)
+int waldo__local_seccomp_fd(int net)
 {
     filter f = { .len = 0 };
 
@@ -208,5 +208,5 @@ int local_seccomp_fd(int net)
     add_personality(&f);
     add_socket(&f, net);
     give(&f, SECCOMP_RET_ALLOW);
-    return local_memfd("seccomp", f.code, f.len * sizeof f.code[0]);
+    return waldo__local_memfd("seccomp", f.code, f.len * sizeof f.code[0]);
 }
