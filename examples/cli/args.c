@@ -7,11 +7,11 @@
 #include "cli.h"
 
 typedef struct option_row {
-    char letter; /* as in command.options */
+    char letter;   /* as in command.options */
+    char is_short; /* -letter works too */
     const char *name;
     const char *value; /* NULL: takes none */
     const char *about;
-    int is_short; /* -letter works too */
     int (*set)(args *a, const char *value);
 } option_row;
 
@@ -240,39 +240,38 @@ static int set_color(args *a, const char *value)
 }
 
 static const option_row rows[] = {
-    { 'm', "model", "MODEL", "such as chat:http://127.0.0.1:8080/v1#NAME", 1, set_model },
-    { 'k', "key", "NAME", "variable with the server's key, when it is not a known vendor's", 0,
+    { 'm', 1, "model", "MODEL", "such as chat:http://127.0.0.1:8080/v1#NAME", set_model },
+    { 'k', 0, "key", "NAME", "variable with the server's key, when it is not a known vendor's",
       set_key },
-    { 'H', "allow-plain-http", NULL,
-      "let others read requests and keys on the way to an http:// server elsewhere", 0,
+    { 'H', 0, "allow-plain-http", NULL,
+      "let others read requests and keys on the way to an http:// server elsewhere",
       set_plain_http },
-    { 's', "sandbox", "SANDBOX", "such as local: ; once more: one to fall back to", 1,
+    { 's', 1, "sandbox", "SANDBOX", "such as local: ; once more: one to fall back to",
       set_sandbox },
-    { 'w', "workspace", "DIR", "the directory to work on", 1, set_dir },
-    { 'M', "mode", modes, "how the directory goes in; default copy", 0, set_mode },
-    { 'p', "patch", "FILE", "save what changed in the copy as a patch", 0, set_patch },
-    { 'a', "apply", answers, "apply the patch to the directory; default ask on a terminal", 0,
+    { 'w', 1, "workspace", "DIR", "the directory to work on", set_dir },
+    { 'M', 0, "mode", modes, "how the directory goes in; default copy", set_mode },
+    { 'p', 0, "patch", "FILE", "save what changed in the copy as a patch", set_patch },
+    { 'a', 0, "apply", answers, "apply the patch to the directory; default ask on a terminal",
       set_apply },
-    { 'A', "approve", answers,
-      "ask before changes (default on a terminal), never ask, or approve all calls", 0,
-      set_approve },
-    { 'i', "instructions", "TEXT", "what the agent is for", 0, set_instructions },
-    { 'e', "each", "GLOB", "one run for each directory that matches, instead of -w", 0, set_each },
-    { 'j', "jobs", "N", "runs at once with --each; default 4", 1, set_jobs },
-    { 'o', "out", "DIR", "where --each puts its patches, one a directory; default .", 0, set_out },
-    { 't', "max-turns", "N", "model requests for one prompt; default 50", 0, set_max_turns },
-    { 'L', "max-time", "SECONDS", "wall clock for one prompt; default: no limit", 0, set_max_time },
-    { 'T', "temperature", "X", "sampling temperature", 0, set_temperature },
-    { 'c', "tool-choice", "auto|required|none|TOOL", "how the first request must use tools", 0,
+    { 'A', 0, "approve", answers,
+      "ask before changes (default on a terminal), never ask, or approve all calls", set_approve },
+    { 'i', 0, "instructions", "TEXT", "what the agent is for", set_instructions },
+    { 'e', 0, "each", "GLOB", "one run for each directory that matches, instead of -w", set_each },
+    { 'j', 1, "jobs", "N", "runs at once with --each; default 4", set_jobs },
+    { 'o', 0, "out", "DIR", "where --each puts its patches, one a directory; default .", set_out },
+    { 't', 0, "max-turns", "N", "model requests for one prompt; default 50", set_max_turns },
+    { 'L', 0, "max-time", "SECONDS", "wall clock for one prompt; default: no limit", set_max_time },
+    { 'T', 0, "temperature", "X", "sampling temperature", set_temperature },
+    { 'c', 0, "tool-choice", "auto|required|none|TOOL", "how the first request must use tools",
       set_tool_choice },
-    { 'O', "timeout", "SECONDS", "end the command after so long; default: no limit", 0,
+    { 'O', 0, "timeout", "SECONDS", "end the command after so long; default: no limit",
       set_timeout },
-    { 'E', "env", "NAME=VALUE", "for every command; may be given again", 0, set_env },
-    { 'I', "input", NULL, "pass standard input on to the command", 1, set_input },
-    { 'x', "json", NULL, "print one event a line as JSON and nothing else", 0, set_json },
-    { 'C', "color", colors, "colours on stderr; NO_COLOR is obeyed", 0, set_color },
-    { 'q', "quiet", NULL, "no progress on stderr", 1, set_quiet },
-    { 'v', "verbose", NULL, "log to stderr", 1, set_verbose },
+    { 'E', 0, "env", "NAME=VALUE", "for every command; may be given again", set_env },
+    { 'I', 1, "input", NULL, "pass standard input on to the command", set_input },
+    { 'x', 0, "json", NULL, "print one event a line as JSON and nothing else", set_json },
+    { 'C', 0, "color", colors, "colours on stderr; NO_COLOR is obeyed", set_color },
+    { 'q', 1, "quiet", NULL, "no progress on stderr", set_quiet },
+    { 'v', 1, "verbose", NULL, "log to stderr", set_verbose },
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0], LONG_BASE = 256, HELP = LONG_BASE + ROWS };

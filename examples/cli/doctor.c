@@ -55,18 +55,17 @@ static int check_backends(waldo_runtime *rt)
 }
 
 /* Open the chosen sandbox and run a command in it. */
-static int check_sandbox(waldo_runtime *rt, const args *a)
+static int check_sandbox(waldo_runtime *rt, const args *a, waldo_sandbox_spec *spec)
 {
-    waldo_sandbox_spec *spec = make_spec(a, 0);
-    waldo_sandbox *sandbox = spec != NULL ? waldo_sandbox_new(rt, spec) : NULL;
+    waldo_sandbox *sandbox = waldo_sandbox_new(rt, spec);
     waldo_exec_result *result = NULL;
     waldo_error *error = NULL;
-    waldo_status status = WALDO_EINVAL;
     int works = 0;
 
     if (sandbox != NULL) {
-        status = waldo_sandbox_exec_wait(sandbox, &WALDO_EXEC(.cmd = "exit 42"), &result, &error);
-        works = status == WALDO_OK && result->end == WALDO_EXEC_EXITED && result->exit_code == 42;
+        works = waldo_sandbox_exec_wait(sandbox, &WALDO_EXEC(.cmd = "exit 42"), &result, &error) ==
+                    WALDO_OK &&
+                result->end == WALDO_EXEC_EXITED && result->exit_code == 42;
         printf("  %s  %s  isolation %s\n", works ? "ok" : "no", a->sandboxes[0],
                isolation_name(waldo_sandbox_isolation(sandbox)));
     }
@@ -77,7 +76,6 @@ static int check_sandbox(waldo_runtime *rt, const args *a)
     waldo_error_free(error);
     waldo_exec_result_free(result);
     waldo_sandbox_unref(sandbox);
-    waldo_sandbox_spec_unref(spec);
     return works;
 }
 
@@ -103,6 +101,7 @@ static int check_model(waldo_runtime *rt, const args *a)
 
 int cmd_doctor(args *a)
 {
+    waldo_sandbox_spec *spec;
     waldo_runtime *rt;
     const char *feature;
     int model_ok, sandbox_ok;
@@ -110,9 +109,12 @@ int cmd_doctor(args *a)
     if (a->rest_count != 0) {
         return usage_error("doctor takes no words behind its options");
     }
-    rt = open_runtime(a);
+    choose_sandbox(a);
+    spec = make_spec(a, 0);
+    rt = spec != NULL ? open_runtime(a) : NULL;
     if (rt == NULL) {
-        return EXIT_FAILED;
+        waldo_sandbox_spec_unref(spec);
+        return spec != NULL ? EXIT_FAILED : EXIT_USAGE;
     }
     printf("waldo %s:", waldo_version());
     for (size_t i = 0; (feature = waldo_feature_at(i)) != NULL; i++) {
@@ -122,12 +124,12 @@ int cmd_doctor(args *a)
     sandbox_ok = check_backends(rt);
     printf("\nSandbox\n");
     fflush(stdout);
-    choose_sandbox(a);
-    sandbox_ok = check_sandbox(rt, a) && sandbox_ok;
+    sandbox_ok = check_sandbox(rt, a, spec) && sandbox_ok;
     printf("\nModel\n");
     fflush(stdout);
     model_ok = choose_model(a) == EXIT_DONE && check_model(rt, a);
     printf("\nStores\n  ok  memory\n");
+    waldo_sandbox_spec_unref(spec);
     waldo_runtime_finish(rt);
     return model_ok && sandbox_ok ? EXIT_DONE : EXIT_UNAVAILABLE;
 }

@@ -17,7 +17,7 @@ typedef struct task {
 
 typedef struct batch {
     const args *a;
-    session *s;
+    session s;
     const char *prompt;
     task *tasks;
     size_t count;
@@ -62,7 +62,9 @@ static char *patch_name(const batch *b, const char *dir)
     for (int copy = 1; flat != NULL; copy++) {
         char number[16] = "";
 
-        snprintf(number, sizeof number, copy > 1 ? "-%d" : "", copy);
+        if (copy > 1) {
+            snprintf(number, sizeof number, "-%d", copy);
+        }
         if (asprintf(&name, "%s/%s%s.patch", out, flat, number) < 0) {
             name = NULL;
         }
@@ -100,7 +102,7 @@ static void show_events(void *userdata, waldo_run *run)
         show_event(b->a, waldo_run_label(run), event);
     }
     if (output_error() != 0) {
-        waldo_cancel_trigger(b->s->cancel); /* nobody reads what comes */
+        waldo_cancel_trigger(b->s.cancel); /* nobody reads what comes */
     }
 }
 
@@ -119,9 +121,9 @@ static int start_next(batch *b)
         return 0;
     }
     b->next++;
-    run = waldo_run_new(b->s->rt, b->s->agent,
+    run = waldo_run_new(b->s.rt, b->s.agent,
                         &WALDO_RUN(.label = t->dir, .workspace = t->dir, .prompt = b->prompt,
-                                   .workspace_mode = b->a->mode, .cancel = b->s->cancel,
+                                   .workspace_mode = b->a->mode, .cancel = b->s.cancel,
                                    .userdata = t));
     if (run == NULL) {
         note_failure(b, show_end(b->a, t->dir, NULL, WALDO_ENOMEM));
@@ -158,7 +160,7 @@ static void finish_one(batch *b, waldo_run *run)
     show_events(b, run);
     show_answer(b, run);
     code = show_end(b->a, t->dir, waldo_run_error(run), waldo_run_status(run));
-    code = finish_run(b->s, run, t->patch, code);
+    code = finish_run(&b->s, run, t->patch, code);
     if (stat(t->patch, &info) == 0 && info.st_size == 0) {
         unlink(t->patch); /* nothing changed, and git apply takes no empty file */
     }
@@ -176,7 +178,7 @@ static int drive_all(batch *b)
     for (long i = 0; i < jobs; i++) {
         start_next(b);
     }
-    while ((run = waldo_runtime_next(b->s->rt, WALDO_FOREVER)) != NULL) {
+    while ((run = waldo_runtime_next(b->s.rt, WALDO_FOREVER)) != NULL) {
         finish_one(b, run);
         start_next(b);
     }
@@ -188,14 +190,12 @@ static int drive_all(batch *b)
 
 static int drive_batch(batch *b)
 {
-    session s;
-    int code = session_open(&s, b->a);
+    int code = session_open(&b->s, b->a);
 
-    b->s = &s;
     if (code == EXIT_DONE) {
         code = drive_all(b);
     }
-    session_close(&s);
+    session_close(&b->s);
     return was_interrupted() ? EXIT_INTERRUPTED : code;
 }
 

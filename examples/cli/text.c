@@ -85,6 +85,8 @@ void put_json_string(FILE *to, const char *text)
     fputc('"', to);
 }
 
+static void complain_list(const char *format, va_list list) WALDO_PRINTF(1, 0);
+
 static void complain_list(const char *format, va_list list)
 {
     char *text = NULL;

@@ -22,7 +22,11 @@ def test_without_bubblewrap(agent, chat):
     assert done.returncode == 5 and "  no  local" in done.stdout and "bubblewrap" in done.stdout
 
 
-def test_unknown_words(agent):
-    agent.args = ("-s", "walk:", "-m", "walk:")
-    done = agent("doctor")
-    assert done.returncode == 5 and "local" in done.stdout + done.stderr and "chat:" in done.stdout + done.stderr
+def test_an_unknown_sandbox(waldo):
+    done = waldo("doctor", "-s", "walk:")
+    assert done.returncode == 2 and done.stdout == "" and "local:" in done.stderr
+
+
+def test_an_unknown_model(waldo):
+    done = waldo("doctor", "-s", "local:", "-m", "walk:")
+    assert done.returncode == 5 and "chat:" in done.stdout

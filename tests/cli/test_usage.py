@@ -177,21 +177,21 @@ def test_bash_completes():
     assert bash("help", "d") == {"doctor"}
 
 
-def fish(line):
+def fish(home, line):
     done = subprocess.run(["fish", "--no-config", "-c", f"source {COMPLETIONS}/waldo.fish; complete -C '{line}'"],
                           capture_output=True, text=True, check=True, cwd=ROOT,
-                          env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"})
+                          env={"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"})
     return {row.split("\t")[0] for row in done.stdout.splitlines()}
 
 
 @pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
-def test_fish_completes():
-    assert set(COMMANDS) <= fish("waldo ")
+def test_fish_completes(tmp_path):
+    assert set(COMMANDS) <= fish(tmp_path, "waldo ")
     for command in COMMANDS:
-        assert fish(f"waldo {command} --") == {f"--{name}" for _, name in options(command)}
-    assert fish("waldo run --mode r") == {"ro", "rw"}
-    assert "local:" in fish("waldo exec -s ")
-    assert "docs/" in fish("waldo run -w d")
+        assert fish(tmp_path, f"waldo {command} --") == {f"--{name}" for _, name in options(command)}
+    assert fish(tmp_path, "waldo run --mode r") == {"ro", "rw"}
+    assert "local:" in fish(tmp_path, "waldo exec -s ")
+    assert "docs/" in fish(tmp_path, "waldo run -w d")
 
 
 @pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
