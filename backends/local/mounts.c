@@ -257,7 +257,7 @@ static int make_workspace(local_command *command, const waldo_backend_spec *spec
         waldo__local_fail(
             command, WALDO_EACCESS,
             "local: as root, commands run as another user who cannot reach \"%s\"; set "
-            "state_dir to a directory that everybody may enter (mode 0711)",
+            "state_dir or TMPDIR to a directory that everybody may enter (mode 0711)",
             spec->scratch);
         close(fd);
         close(scratch);

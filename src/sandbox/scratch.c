@@ -205,7 +205,7 @@ waldo_status waldo__scratch_make(const char *parent, char **ret_path, waldo_erro
         waldo__buf_free(&path);
         return waldo_error_set(ret_err, waldo__errno_status(error), WALDO_CLASS_SYSTEM,
                                "no directory for the sandbox's files could be made in \"%s\": %s; "
-                               "set state_dir of the runtime to a writable directory",
+                               "set the runtime's state_dir, or TMPDIR, to a writable directory",
                                parent, waldo__errno_text(error));
     }
     *ret_path = waldo__buf_take(&path, NULL);
