@@ -1,10 +1,35 @@
+#include <sys/stat.h>
+
 #include "tools/tools.h"
+
+/*
+ * A write replaces what is at its path, and that would be the link. Following it here could differ
+ * from what the machine makes of it, so the model is told where it leads.
+ */
+static void looked(void *userdata, waldo_status status, const waldo_file_info *infos, size_t count,
+                   const waldo_error *error)
+{
+    waldo__tool_turn *turn = userdata;
+    const char *path = waldo_tool_call_str(turn->call, "path");
+
+    (void)error; /* the operation itself will say it */
+    if (status == WALDO_OK && count == 1 && S_ISLNK(infos[0].mode)) {
+        waldo_tool_call_fail(turn->call,
+                             "%s is a link to %.*s: change that file, or remove the link first",
+                             path, (int)infos[0].link_target.len, infos[0].link_target.ptr);
+        waldo__tool_turn_end(turn);
+    } else if (waldo_tool_call_cancelled(turn->call)) {
+        waldo__tool_turn_end(turn);
+    } else {
+        turn->go(turn);
+    }
+}
 
 static void granted(void *userdata)
 {
     waldo__tool_turn *turn = userdata;
 
-    turn->go(turn);
+    waldo__sandbox_stat(turn->sandbox, waldo_tool_call_str(turn->call, "path"), looked, turn);
 }
 
 /* A call that still waits can go at once; one that is at work ends with what it does. */

@@ -6,8 +6,9 @@ static void written(void *userdata, waldo_status status, const waldo_error *erro
     waldo__tool_turn *turn = userdata;
 
     if (status == WALDO_OK) {
-        waldo_tool_call_reply(turn->call, "Wrote %zu bytes to %s",
-                              strlen(waldo_tool_call_str(turn->call, "content")),
+        size_t len = strlen(waldo_tool_call_str(turn->call, "content"));
+
+        waldo_tool_call_reply(turn->call, "Wrote %zu byte%s to %s", len, len == 1 ? "" : "s",
                               waldo_tool_call_str(turn->call, "path"));
     } else {
         waldo__tool_fail_with(turn->call, status, error);

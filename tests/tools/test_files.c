@@ -153,6 +153,13 @@ static void test_golden_failures(void **state)
         { "edit_file", "{\"path\":\"folder\",\"old_text\":\"1\",\"new_text\":\"2\"}" },
         { "edit_file", "{\"path\":\"link-out\",\"old_text\":\"1\",\"new_text\":\"2\"}" },
         { "edit_file", "{\"path\":\"huge\",\"old_text\":\"1\",\"new_text\":\"2\"}" },
+        { "edit_file", "{\"path\":\"link-in\",\"old_text\":\"text\",\"new_text\":\"2\"}" },
+        { "write_file", "{\"path\":\"link-in\",\"content\":\"x\"}" },
+        { "write_file", "{\"path\":\"link-out\",\"content\":\"x\"}" },
+        { "write_file", "{\"path\":\"dangling\",\"content\":\"x\"}" },
+        { "read_file", "{\"path\":\"link-in\"}" },
+        { "write_file", "{\"path\":\"folder-in/new\",\"content\":\"x\"}" },
+        { "read_file", "{\"path\":\"folder/new\"}" },
         { "ls", "{\"path\":\"file\"}" },
         { "ls", "{\"path\":\"folder-out\"}" },
         { "ls", "{\"path\":\"folder\"}" },
@@ -165,7 +172,8 @@ static void test_golden_failures(void **state)
         skip();
     }
     shell(f, "mkdir -p folder/sub; echo text >file; ln -s /etc/passwd link-out; ln -s file link-in;"
-             "ln -s /etc folder-out; ln -s loop loop; mkfifo pipe; ln -s 'a\nb' folder/link;"
+             "ln -s /etc folder-out; ln -s loop loop; mkfifo pipe; ln -s folder folder-in; ln -s "
+             "gone dangling; ln -s 'a\nb' folder/link;"
              "truncate -s 17M huge; touch folder/run; chmod 755 folder/run");
     for (size_t i = 0; i < WALDO__COUNT(calls); i++) {
         golden_call(f, calls[i][0], calls[i][1]);
@@ -487,6 +495,31 @@ static void test_closed_sandbox(void **state)
     }
 }
 
+/* A full disk is said, with what helps; what was there stays. */
+static void test_full_disk(void **state)
+{
+    const char *const backends[] = { "fake:,space=1000", NULL };
+    fixture *f = *state;
+    waldo_sandbox_spec *spec = waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = backends));
+    char args[2000] = "{\"path\":\"full\",\"content\":\"", *text;
+
+    if (is_local()) {
+        waldo_sandbox_spec_unref(spec);
+        skip();
+    }
+    waldo_sandbox_unref(f->sandbox);
+    f->sandbox = waldo_sandbox_new(f->rt, spec);
+    waldo_sandbox_spec_unref(spec);
+    put(f, "full", WALDO__S("before"));
+    memset(args + strlen(args), 'x', 1200);
+    memcpy(args + strlen(args), "\"}", 3);
+    assert_contains(failure_of(f, "write_file", args),
+                    "(the disk of the sandbox is full: remove what is not needed)");
+    text = get(f, "full", NULL);
+    assert_string_equal(text, "before");
+    waldo__free(text);
+}
+
 static void test_many_files(void **state)
 {
     fixture *f = *state;
@@ -529,6 +562,7 @@ int main(int argc, char **argv)
         ONE(test_cancel_waiting),
         ONE(test_cancel_and_free),
         ONE(test_closed_sandbox),
+        ONE(test_full_disk),
         ONE(test_many_files),
     };
 
