@@ -82,26 +82,31 @@ static waldo_tool *tool_named(const char *name)
     return NULL;
 }
 
-waldo_tool_call *start(fixture *f, const char *name, const char *args, outcome *out)
+waldo_tool_call *start_tool(fixture *f, waldo_tool *tool, const char *args, outcome *out)
 {
     const waldo__call_sink sink = { .userdata = out,
                                     .loop = f->rt->loop,
+                                    .http = f->rt->http,
                                     .sandbox = f->sandbox,
                                     .max_output = f->max_output,
                                     .output = took_output,
                                     .ended = took_end };
-    waldo_tool *tool = tool_named(name);
     waldo_tool_call *call = NULL;
     waldo_error *error = NULL;
 
     *out = (outcome){ .count = 0 };
     if (waldo__tool_call_new(tool, "id", "key", waldo__str(args), &sink, &call, &error) !=
         WALDO_OK) {
-        fail_msg("%s %s: %s", name, args, waldo_error_message(error));
+        fail_msg("%s %s: %s", waldo__tool_options(tool)->name, args, waldo_error_message(error));
     }
     waldo_tool_unref(tool);
     waldo__tool_call_start(call);
     return call;
+}
+
+waldo_tool_call *start(fixture *f, const char *name, const char *args, outcome *out)
+{
+    return start_tool(f, tool_named(name), args, out);
 }
 
 void finish(fixture *f, outcome *out)

@@ -47,6 +47,9 @@ int fixture_teardown(void **state);
 /* Make a call and leave it running; args is JSON. Fails the test when it is refused. */
 waldo_tool_call *start(fixture *f, const char *tool, const char *args, outcome *out);
 
+/* The same with a tool that is not built in, which is taken. */
+waldo_tool_call *start_tool(fixture *f, waldo_tool *tool, const char *args, outcome *out);
+
 /* Drive until it has ended. */
 void finish(fixture *f, outcome *out);
 void outcome_free(outcome *out);
