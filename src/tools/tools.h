@@ -58,8 +58,8 @@ typedef struct waldo__tool_turn {
 } waldo__tool_turn;
 
 /*
- * Keeps the call and calls go when its turn has come, unless the call is cancelled before. Fails the
- * call when its parameter "path" is a symbolic link.
+ * Keeps the call and calls go when its turn has come, unless the call is cancelled before. Fails
+ * the call when its parameter "path" is a symbolic link.
  */
 void waldo__tool_turn_take(waldo__tool_turn *turn, waldo_tool_call *call,
                            void (*go)(waldo__tool_turn *turn));
