@@ -405,6 +405,10 @@ fake_step waldo__fake_shell_run(fake_shell *shell)
         } else {
             read_statement(shell, &cmd, &and_then);
         }
+        if (cmd.text.status != WALDO_OK) {
+            cmd.count = 0; /* its words are not all there */
+            step = FAKE_FAIL;
+        }
         run = cmd.count > 0 ? find_builtin(cmd.words[0]) : NULL;
         if (run != NULL) {
             step = run(shell, &cmd);
