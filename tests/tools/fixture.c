@@ -71,7 +71,7 @@ static void took_output(void *userdata, waldo_tool_call *call, int stream, waldo
     out->live[stream - 1] += bytes.len;
 }
 
-static waldo_tool *tool_named(const char *name)
+waldo_tool *tool_named(const char *name)
 {
     for (size_t i = 0; waldo__builtins[i].options != NULL; i++) {
         if (strcmp(waldo__builtins[i].options->name, name) == 0) {

@@ -44,6 +44,9 @@ int fixture_arguments(int argc, char **argv);
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 
+/* A built-in tool, one reference. */
+waldo_tool *tool_named(const char *name);
+
 /* Make a call and leave it running; args is JSON. Fails the test when it is refused. */
 waldo_tool_call *start(fixture *f, const char *tool, const char *args, outcome *out);
 

@@ -1,0 +1,132 @@
+/*
+ * Every allocation of a call fails once, in turn: the call is refused or ends exactly once, nothing
+ * hangs, and the next call on the same sandbox works. What is not given back, the sanitizer finds.
+ */
+#include "fixture.h"
+
+static struct {
+    int counts; /* allocations count, and one may fail */
+    size_t asked;
+    size_t fail_at;
+    size_t failed;
+} memory;
+
+static int must_fail(void)
+{
+    int fails = memory.counts && ++memory.asked == memory.fail_at;
+
+    memory.failed += (size_t)fails;
+    return fails;
+}
+
+static void *hook_malloc(void *userdata, size_t size)
+{
+    (void)userdata;
+    return must_fail() ? NULL : malloc(size);
+}
+
+static void *hook_realloc(void *userdata, void *ptr, size_t size)
+{
+    (void)userdata;
+    return must_fail() ? NULL : realloc(ptr, size);
+}
+
+static void hook_free(void *userdata, void *ptr)
+{
+    (void)userdata;
+    free(ptr);
+}
+
+static void took_end(void *userdata, waldo_tool_call *call, waldo__call_end end,
+                     waldo_status status, waldo_str text)
+{
+    int *ends = userdata;
+
+    (void)call;
+    (void)end;
+    (void)status;
+    (void)text;
+    (*ends)++;
+}
+
+/* One call with one allocation failing; 0 when there were fewer. */
+static int call_with_failure(fixture *f, waldo_tool *tool, const char *args, size_t fail_at)
+{
+    int ends = 0;
+    const waldo__call_sink sink = { .userdata = &ends,
+                                    .loop = f->rt->loop,
+                                    .sandbox = f->sandbox,
+                                    .max_output = 2000,
+                                    .ended = took_end };
+    waldo_tool_call *call = NULL;
+    waldo_error *error = NULL;
+    waldo_status status;
+
+    memory.asked = memory.failed = 0;
+    memory.fail_at = fail_at;
+    memory.counts = 1;
+    status = waldo__tool_call_new(tool, "id", "key", waldo__str(args), &sink, &call, &error);
+    if (status == WALDO_OK) {
+        waldo__tool_call_start(call);
+        for (int i = 0; i < 1000 && ends == 0; i++) {
+            waldo_runtime_step(f->rt, 10000);
+        }
+    }
+    memory.counts = 0;
+    if (status == WALDO_OK ? ends != 1 : status != WALDO_ENOMEM) {
+        fail_msg("%s, allocation %zu: %s, %d ends", args, fail_at, waldo_status_name(status), ends);
+    }
+    waldo_error_free(error);
+    waldo__tool_call_release(call);
+    return memory.failed > 0;
+}
+
+static void test_walk(void **state)
+{
+    static const char *const rows[][2] = {
+        { "read_file", "{\"path\":\"a.txt\"}" },
+        { "read_file", "{\"path\":\"a.txt\",\"byte_offset\":1}" },
+        { "read_file", "{\"path\":\"missing\"}" },
+        { "write_file", "{\"path\":\"new/b.txt\",\"content\":\"x\"}" },
+        { "edit_file", "{\"path\":\"crlf\",\"old_text\":\"a\",\"new_text\":\"aa\\n\"}" },
+        { "ls", "{}" },
+        { "glob", "{\"pattern\":\"**/*.{txt,md}\"}" },
+        { "grep", "{\"pattern\":\"x\",\"glob\":\"*.txt\"}" },
+        { "exec_command", "{\"cmd\":\"echo hello; printf err >&2\"}" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WALDO__COUNT(rows); i++) {
+        size_t number = 0;
+        int failed;
+
+        do {
+            void *made = NULL;
+            fixture *f;
+            waldo_tool *tool;
+
+            assert_int_equal(fixture_setup(&made), 0);
+            f = made;
+            put(f, "a.txt", WALDO__S("one\ntwo\n"));
+            put(f, "crlf", WALDO__S("a\r\nb\r\n"));
+            tool = tool_named(rows[i][0]);
+            failed = call_with_failure(f, tool, rows[i][1], ++number);
+            waldo_tool_unref(tool);
+            assert_contains(reply_of(f, "read_file", "{\"path\":\"a.txt\"}"), "one\ntwo\n");
+            fixture_teardown(&made);
+            assert_true(number < 5000);
+        } while (failed);
+        assert_true(number > 5);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const waldo_allocator hook = { hook_malloc, hook_realloc, hook_free, NULL };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_walk) };
+
+    if (fixture_arguments(argc, argv) != 0 || waldo_set_allocator(&hook) != WALDO_OK) {
+        return 2;
+    }
+    return !!cmocka_run_group_tests(tests, NULL, NULL);
+}
