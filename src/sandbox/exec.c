@@ -188,8 +188,10 @@ static void cancel_triggered(void *userdata)
     waldo_job_cancel(userdata);
 }
 
+enum { INTERNAL = 1u, KEPT = 2u };
+
 /* Everything up to the start. */
-static waldo_status begin(waldo_sandbox *sandbox, const waldo_exec_options *given, int internal,
+static waldo_status begin(waldo_sandbox *sandbox, const waldo_exec_options *given, unsigned how,
                           waldo_exec_fn done, void *userdata, waldo_job **ret_job,
                           waldo_error **ret_err)
 {
@@ -213,7 +215,8 @@ static waldo_status begin(waldo_sandbox *sandbox, const waldo_exec_options *give
         return waldo__error_nomem(ret_err);
     }
     job->op.sandbox = sandbox;
-    job->op.internal = internal;
+    job->op.internal = (how & INTERNAL) != 0;
+    job->kept = (how & KEPT) != 0;
     job->done = done;
     job->userdata = userdata;
     waldo__timer_init(&job->backstop, waldo__job_too_late, job);
@@ -247,7 +250,22 @@ waldo_status waldo_sandbox_exec(waldo_sandbox *sandbox, const waldo_exec_options
 waldo_status waldo__exec_internal(waldo_sandbox *sandbox, const waldo_exec_options *options,
                                   waldo_exec_fn done, void *userdata, waldo_error **ret_err)
 {
-    return begin(sandbox, options, 1, done, userdata, NULL, ret_err);
+    return begin(sandbox, options, INTERNAL, done, userdata, NULL, ret_err);
+}
+
+waldo_status waldo__exec_kept(waldo_sandbox *sandbox, const waldo_exec_options *options,
+                              waldo_exec_fn done, void (*started)(void *userdata, uint32_t hand_id),
+                              void *userdata, waldo_job **ret_job, waldo_error **ret_err)
+{
+    waldo_status status = begin(sandbox, options, KEPT, done, userdata, ret_job, ret_err);
+
+    if (status == WALDO_OK) {
+        (*ret_job)->on_started = started;
+        if ((*ret_job)->call != NULL) {
+            started(userdata, waldo__hand_call_id((*ret_job)->call));
+        }
+    }
+    return status;
 }
 
 /* ---- a running command ---- */
@@ -329,7 +347,7 @@ static void copy_output(char **at, const waldo_output *from, waldo_output *to)
 }
 
 /* One block: the result, its outputs, its path. */
-static waldo_exec_result *copy_result(const waldo_exec_result *from)
+waldo_exec_result *waldo__exec_result_copy(const waldo_exec_result *from)
 {
     size_t path = from->capture_path != NULL ? strlen(from->capture_path) + 1 : 0;
     waldo_exec_result *copy = waldo__alloc(sizeof *copy + from->out.bytes.len +
@@ -359,7 +377,7 @@ static void wait_done(void *userdata, waldo_status status, const waldo_exec_resu
     wait->status = status;
     wait->error = waldo_error_copy(error);
     if (status == WALDO_OK) {
-        wait->result = copy_result(result);
+        wait->result = waldo__exec_result_copy(result);
         wait->status = wait->result != NULL ? WALDO_OK : waldo__error_nomem(&wait->error);
     }
 }

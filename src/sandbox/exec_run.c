@@ -219,7 +219,9 @@ static void fill_limits(waldo_job *job, waldo__hand_run *run)
     run->timeout_ms = job->timeout_ms > 0 ? (uint32_t)job->timeout_ms : 0;
     run->grace_ms = (uint32_t)job->grace_ms;
     run->has_grace = 1;
-    if ((job->flags & WALDO_EXEC_ALL_OUTPUT) != 0) {
+    if (job->kept) {
+        run->tail[0] = (uint32_t)job->max_output;
+    } else if ((job->flags & WALDO_EXEC_ALL_OUTPUT) != 0) {
         run->credit = CREDIT;
     } else {
         run->head[0] = run->head[1] = job->out.head_max;
@@ -256,6 +258,9 @@ static void after_start(waldo_job *job)
     if (limit > 0) {
         arm_backstop(job, limit + job->grace_ms + BACKSTOP_MS);
     }
+    if (job->on_started != NULL) {
+        job->on_started(job->userdata, waldo__hand_call_id(job->call));
+    }
     if (job->pending_signal != 0) {
         waldo__hand_signal(job->call, job->pending_signal, WALDO_HAND_SCOPE_GROUP);
     }
@@ -289,6 +294,9 @@ static void fill_streams(const waldo_job *job, waldo__hand_run *run)
     }
     if (!job->input_ends || job->input.len > 0) {
         run->flags |= WALDO_HAND_RUN_STDIN;
+    }
+    if (job->kept) {
+        run->flags |= WALDO_HAND_RUN_KEEP | WALDO_HAND_RUN_MERGE;
     }
     if ((job->flags & WALDO_EXEC_TTY) != 0) {
         run->flags |= WALDO_HAND_RUN_PTY;
@@ -455,16 +463,22 @@ static void run_exec1(waldo_job *job)
 
 /* ---- both ---- */
 
+static int hand_has(const waldo_sandbox *sandbox, uint64_t feature)
+{
+    return sandbox->hand != NULL && (waldo__hand_features(sandbox->hand) & feature) != 0;
+}
+
 void waldo__job_run(waldo_job *job)
 {
     waldo_sandbox *sandbox = job->op.sandbox;
 
     if (job->cancel != NULL && waldo_cancel_triggered(job->cancel)) {
         waldo__op_end(&job->op, WALDO_ECANCELED, NULL);
-    } else if ((job->flags & WALDO_EXEC_TTY) != 0 &&
-               (sandbox->hand == NULL ||
-                (waldo__hand_features(sandbox->hand) & WALDO_HAND_FEATURE_PTY) == 0)) {
+    } else if ((job->flags & WALDO_EXEC_TTY) != 0 && !hand_has(sandbox, WALDO_HAND_FEATURE_PTY)) {
         waldo__op_fail(&job->op, WALDO_ENOTSUP, "%s: this sandbox has no terminals",
+                       waldo__live_entry(sandbox)->ops->name);
+    } else if (job->kept && !hand_has(sandbox, WALDO_HAND_FEATURE_JOBS)) {
+        waldo__op_fail(&job->op, WALDO_ENOTSUP, "%s: this sandbox has no background commands",
                        waldo__live_entry(sandbox)->ops->name);
     } else if (job->op.sandbox->hand == NULL) {
         run_exec1(job);

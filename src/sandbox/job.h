@@ -31,6 +31,8 @@ struct waldo_job {
     void *userdata;
     waldo_cancel *cancel;
     waldo__cancel_watch *cancel_watch;
+    int kept; /* goes on without a reader; its output stays in the hand */
+    void (*on_started)(void *userdata, uint32_t hand_id); /* kept: the hand has it */
     /* standard input not yet sent */
     waldo__buf input;
     size_t window; /* bytes that may be sent */
@@ -55,6 +57,12 @@ void waldo__job_too_late(void *userdata); /* of the backstop timer */
 void waldo__job_run(waldo_job *job);      /* exec_run.c: send it to the machine */
 void waldo__job_stop(waldo_job *job);     /* hear nothing more of it */
 void waldo__job_pump(waldo_job *job);     /* send standard input */
+/* An exec whose output is read from the hand by the id that started gets. */
+waldo_status waldo__exec_kept(waldo_sandbox *sandbox, const waldo_exec_options *options,
+                              waldo_exec_fn done, void (*started)(void *userdata, uint32_t hand_id),
+                              void *userdata, waldo_job **ret_job, waldo_error **ret_err);
+waldo_exec_result *waldo__exec_result_copy(const waldo_exec_result *from); /* one block */
+
 void waldo__job_output(waldo_job *job, int stream, waldo_str bytes);
 
 #endif

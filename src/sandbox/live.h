@@ -14,6 +14,7 @@
 
 typedef struct waldo__op waldo__op;
 typedef struct waldo__workspace waldo__workspace;
+typedef struct waldo__background waldo__background;
 
 typedef struct waldo__op_kind {
     void (*start)(waldo__op *op); /* the machine is there */
@@ -98,9 +99,11 @@ struct waldo_sandbox {
     waldo__sandbox_listener *listener_at; /* next one to be told, while news are given */
     waldo__turn turns;                    /* head of a ring */
     waldo__task turn_task;
-    waldo__workspace *workspace; /* baseline of a copied workspace */
-    uint64_t next_file;          /* names of capture and script files */
-    int reuse_capture;           /* capture file next_file - 1 was not needed */
+    waldo__workspace *workspace;    /* baseline of a copied workspace */
+    uint64_t next_file;             /* names of capture and script files */
+    int reuse_capture;              /* capture file next_file - 1 was not needed */
+    waldo__background *backgrounds; /* oldest first */
+    int64_t next_background;        /* number of the newest */
 };
 
 static inline const waldo__spec_entry *waldo__live_entry(const waldo_sandbox *sandbox)

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rand.h"
+#include "sandbox/background.h"
 #include "sandbox/live.h"
 
 enum { NEWS_MAX = 64, NEWS_TEXT_MAX = 4096 };
@@ -52,6 +53,7 @@ static void free_sandbox(waldo_sandbox *sandbox)
     for (size_t i = 0; i < sandbox->news.count; i++) {
         waldo__free(sandbox->news.at[i].text);
     }
+    waldo__background_free_all(sandbox);
     WALDO__VEC_FREE(&sandbox->news);
     waldo_error_free(sandbox->lost);
     waldo_sandbox_spec_unref(sandbox->spec);

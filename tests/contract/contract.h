@@ -84,6 +84,8 @@ extern const struct CMUnitTest file_cases[];
 extern const size_t file_case_count;
 extern const struct CMUnitTest life_cases[];
 extern const size_t life_case_count;
+extern const struct CMUnitTest background_cases[];
+extern const size_t background_case_count;
 extern const struct CMUnitTest terminal_cases[];
 extern const size_t terminal_case_count;
 

@@ -14,6 +14,7 @@ static const struct {
     { "exec", exec_cases, &exec_case_count },
     { "files", file_cases, &file_case_count },
     { "life", life_cases, &life_case_count },
+    { "background", background_cases, &background_case_count },
     { "terminal", terminal_cases, &terminal_case_count },
 };
 
@@ -26,6 +27,6 @@ int main(int argc, char **argv)
                                              NULL);
         }
     }
-    fprintf(stderr, "usage: contract BACKEND exec|files|life|terminal\n");
+    fprintf(stderr, "usage: contract BACKEND exec|files|life|terminal|background\n");
     return 2;
 }

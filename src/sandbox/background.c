@@ -1,0 +1,481 @@
+#include "sandbox/background.h"
+
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "sandbox/job.h"
+
+enum { ANSWER_MS = 3000 /* for a hand that was told to stop reading, or asked for the tail */ };
+
+struct waldo__background {
+    waldo__background *next; /* newer */
+    waldo_sandbox *sandbox;
+    int64_t number;
+    waldo_job *job;     /* NULL: over */
+    uint32_t hand_id;   /* 0: not started yet, or never */
+    int64_t started_ns; /* 0: as hand_id */
+    waldo_exec_result *result;
+    waldo_status status; /* over: WALDO_OK, or why there is no result */
+    waldo_error *error;
+    waldo__background_read *read; /* in progress */
+};
+
+typedef enum read_phase {
+    PHASE_WAITING, /* for the machine, or for the command to be started */
+    PHASE_READING, /* as it comes, as far as max goes */
+    PHASE_TAIL,    /* what is newest of the rest */
+    PHASE_READ
+} read_phase;
+
+struct waldo__background_read {
+    waldo__op op;
+    waldo__background *of;
+    uint64_t at; /* next byte of the output */
+    size_t max;
+    size_t got;
+    uint64_t total; /* PHASE_TAIL: where it ends */
+    int64_t wait_ms;
+    int late;      /* the time is up */
+    int cancelled; /* the hand was told so */
+    int expects;   /* the timer is for the hand's answer now */
+    read_phase phase;
+    waldo__timer timer;
+    waldo__hand_call *call;
+    waldo__collect collect;
+    waldo__background_fn done;
+    void *userdata;
+};
+
+static waldo__background *find(const waldo_sandbox *sandbox, int64_t number)
+{
+    waldo__background *one = sandbox != NULL ? sandbox->backgrounds : NULL;
+
+    while (one != NULL && one->number != number) {
+        one = one->next;
+    }
+    return one;
+}
+
+static waldo_status none(waldo_error **ret_err, int64_t number)
+{
+    return waldo_error_set(ret_err, WALDO_ENOTFOUND, WALDO_CLASS_USAGE,
+                           "no background command has the number %" PRId64, number);
+}
+
+/* ---- reading ---- */
+
+static void expect_answer(waldo__background_read *read)
+{
+    read->expects = 1;
+    if (waldo__timer_arm(read->op.sandbox->env->loop, &read->timer,
+                         waldo__deadline_ns(ANSWER_MS)) != WALDO_OK) {
+        waldo__op_fail(&read->op, WALDO_ENOMEM, "out of memory");
+    }
+}
+
+static void settle(waldo__background_read *read)
+{
+    int over = read->of->job == NULL;
+
+    if (read->op.state == WALDO__OP_ENDED) {
+        return;
+    }
+    if (read->phase == PHASE_WAITING && over) {
+        read->phase = PHASE_READ; /* it was never started */
+    }
+    if (read->phase == PHASE_READING && !read->cancelled &&
+        (read->late || (over && read->got >= read->max))) {
+        read->cancelled = 1;
+        waldo__hand_cancel(read->call, 0);
+        expect_answer(read);
+    }
+    if ((read->phase == PHASE_READ && (read->late || over)) ||
+        (read->phase == PHASE_WAITING && read->late)) {
+        waldo__op_end(&read->op, WALDO_OK, NULL);
+    }
+}
+
+static void on_output(void *userdata, int stream, uint64_t offset, waldo_str bytes)
+{
+    waldo__background_read *read = userdata;
+
+    (void)stream;
+    waldo__collect_skip(&read->collect, offset - read->at);
+    waldo__collect_add(&read->collect, bytes);
+    read->at = offset + bytes.len;
+    read->got += bytes.len;
+    if (read->phase == PHASE_TAIL && read->at >= read->total) {
+        waldo__hand_cancel(read->call, 0);
+        waldo__hand_forget(read->call);
+        read->call = NULL;
+        read->phase = PHASE_READ;
+    }
+    settle(read);
+}
+
+static void attach(waldo__background_read *read, uint64_t offset, uint64_t credit,
+                   read_phase phase);
+
+/* The hand has stopped sending, at the end or because it was told to. */
+static void on_ended(void *userdata, const waldo__hand_end *end)
+{
+    waldo__background_read *read = userdata;
+    uint64_t total = end->done != NULL ? end->done->value : 0;
+    size_t tail = read->max / 2;
+    read_phase before = read->phase;
+
+    read->call = NULL;
+    read->phase = PHASE_READ;
+    if (end->status == WALDO_ENOTFOUND && read->of->job != NULL && read->of->job->call != NULL) {
+        waldo__op_fail(&read->op, WALDO_ELOST, "the output of the command is no longer kept");
+        return;
+    }
+    if (end->status != WALDO_OK && end->status != WALDO_ECANCELED &&
+        end->status != WALDO_ENOTFOUND) {
+        waldo__op_end(&read->op, end->status, waldo_error_copy(end->error));
+        return;
+    }
+    if (before == PHASE_READING && total > read->at) {
+        read->total = total;
+        attach(read, total - read->at > tail ? total - tail : read->at,
+               total - read->at > tail ? tail : total - read->at, PHASE_TAIL);
+        expect_answer(read);
+    }
+    settle(read);
+}
+
+static const waldo__hand_call_fns read_fns = { .output = on_output, .ended = on_ended };
+
+static void attach(waldo__background_read *read, uint64_t offset, uint64_t credit, read_phase phase)
+{
+    waldo_sandbox *sandbox = read->op.sandbox;
+    waldo_status status = WALDO_ELOST;
+
+    read->phase = phase;
+    if (sandbox->hand != NULL) {
+        status = waldo__hand_start_attach(sandbox->hand, read->of->hand_id, offset, credit,
+                                          &read_fns, read, &read->call);
+    }
+    if (status != WALDO_OK) {
+        waldo__op_fail(&read->op, status, "%s", waldo_status_text(status));
+    }
+}
+
+/* The machine is there; or the command has been started or has ended meanwhile. */
+static void read_start(waldo__op *op)
+{
+    waldo__background_read *read = (waldo__background_read *)op;
+
+    if (read->wait_ms > 0) {
+        if (waldo__timer_arm(op->sandbox->env->loop, &read->timer,
+                             waldo__deadline_ns(read->wait_ms)) != WALDO_OK) {
+            waldo__op_fail(op, WALDO_ENOMEM, "out of memory");
+            return;
+        }
+        read->wait_ms = 0;
+    } else {
+        read->late = 1;
+    }
+    if (read->of->hand_id != 0) {
+        attach(read, read->at, read->max, PHASE_READING);
+    }
+    settle(read);
+}
+
+static void time_is_up(void *userdata)
+{
+    waldo__background_read *read = userdata;
+
+    if (read->expects && read->phase != PHASE_READ) {
+        waldo_error *error = NULL;
+
+        waldo_error_set(&error, WALDO_ELOST, WALDO_CLASS_BACKEND,
+                        "the hand did not answer when output was read");
+        waldo__live_lose(read->op.sandbox, error);
+        waldo_error_free(error);
+        return;
+    }
+    read->late = 1;
+    settle(read);
+}
+
+static void read_stop(waldo__op *op)
+{
+    waldo__background_read *read = (waldo__background_read *)op;
+
+    waldo__timer_disarm(op->sandbox->env->loop, &read->timer);
+    if (read->call != NULL) {
+        waldo__hand_cancel(read->call, 0);
+        waldo__hand_forget(read->call);
+        read->call = NULL;
+    }
+}
+
+static void read_finish(waldo__op *op, waldo_status status, const waldo_error *error)
+{
+    waldo__background_read *read = (waldo__background_read *)op;
+    waldo__background *of = read->of;
+    waldo__background_news news = { .result = of->result, .next = read->at };
+
+    read_stop(op);
+    of->read = NULL;
+    if (of->job == NULL) {
+        status = of->status;
+        error = of->error;
+    }
+    if (status != WALDO_OK) {
+        read->done(read->userdata, status, NULL, error);
+        return;
+    }
+    news.output = waldo__collect_output(&read->collect);
+    news.ran_ns = of->started_ns != 0 ? waldo__now_ns() - of->started_ns : 0;
+    if (of->result != NULL) {
+        news.ran_ns = of->result->wall_ns;
+    }
+    read->done(read->userdata, WALDO_OK, &news, NULL);
+}
+
+static void read_free(waldo__op *op)
+{
+    waldo__background_read *read = (waldo__background_read *)op;
+
+    waldo__collect_free(&read->collect);
+    waldo__free(read);
+}
+
+static const waldo__op_kind read_kind = {
+    .start = read_start, .stop = read_stop, .finish = read_finish, .free = read_free
+};
+
+waldo_status waldo__background_read_on(waldo_sandbox *sandbox, int64_t number, uint64_t offset,
+                                       size_t max, int64_t wait_ms, waldo__background_fn done,
+                                       void *userdata, waldo__background_read **ret_read,
+                                       waldo_error **ret_err)
+{
+    waldo__background *of = find(sandbox, number);
+    waldo__background_read *read;
+
+    if (of == NULL) {
+        return none(ret_err, number);
+    }
+    if (of->read != NULL) {
+        return waldo_error_set(ret_err, WALDO_EBUSY, WALDO_CLASS_USAGE,
+                               "background command %" PRId64 " is being waited for already",
+                               number);
+    }
+    read = WALDO__NEW(waldo__background_read);
+    if (read == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    read->op.sandbox = sandbox;
+    read->of = of;
+    read->at = offset;
+    read->max = max > 1 ? max : 2;
+    read->wait_ms = wait_ms;
+    read->done = done;
+    read->userdata = userdata;
+    waldo__timer_init(&read->timer, time_is_up, read);
+    waldo__collect_init(&read->collect, read->max);
+    of->read = read;
+    if (ret_read != NULL) {
+        *ret_read = read;
+    }
+    waldo__op_begin(sandbox, &read->op, &read_kind);
+    return WALDO_OK;
+}
+
+void waldo__background_hurry(waldo__background_read *read)
+{
+    read->late = 1;
+    settle(read);
+}
+
+/* ---- the commands ---- */
+
+static void command_started(void *userdata, uint32_t hand_id)
+{
+    waldo__background *one = userdata;
+
+    one->hand_id = hand_id;
+    one->started_ns = waldo__now_ns();
+    if (one->read != NULL && one->read->phase == PHASE_WAITING &&
+        one->read->op.state == WALDO__OP_RUNNING) {
+        attach(one->read, one->read->at, one->read->max, PHASE_READING);
+    }
+}
+
+static void command_ended(void *userdata, waldo_status status, const waldo_exec_result *result,
+                          const waldo_error *error)
+{
+    waldo__background *one = userdata;
+
+    one->job = NULL;
+    one->status = status;
+    one->error = waldo_error_copy(error);
+    if (status == WALDO_OK) {
+        one->result = waldo__exec_result_copy(result);
+        one->status = one->result != NULL ? WALDO_OK : waldo__error_nomem(&one->error);
+    }
+    if (one->read != NULL) {
+        settle(one->read);
+    }
+}
+
+static void drop(waldo__background *one)
+{
+    waldo_sandbox *sandbox = one->sandbox;
+    waldo__background **at = &sandbox->backgrounds;
+
+    while (*at != one) {
+        at = &(*at)->next;
+    }
+    *at = one->next;
+    if (one->hand_id != 0 && sandbox->hand != NULL) {
+        waldo__hand_forget_job(sandbox->hand, one->hand_id);
+    }
+    waldo_exec_result_free(one->result);
+    waldo_error_free(one->error);
+    waldo__free(one);
+}
+
+/* Room for one more: the oldest that is over and not being read goes. */
+static int make_room(waldo_sandbox *sandbox)
+{
+    waldo__background *oldest = NULL;
+    size_t count = 0;
+
+    for (waldo__background *one = sandbox->backgrounds; one != NULL; one = one->next) {
+        count++;
+        if (oldest == NULL && one->job == NULL && one->read == NULL) {
+            oldest = one;
+        }
+    }
+    if (count >= WALDO__BACKGROUND_MAX && oldest != NULL) {
+        drop(oldest);
+        count--;
+    }
+    return count < WALDO__BACKGROUND_MAX;
+}
+
+static waldo_status check(const waldo_exec_options *options, waldo_error **ret_err)
+{
+    const char *wrong = NULL;
+
+    if (options->on_output != NULL || (options->flags & WALDO_EXEC_ALL_OUTPUT) != 0) {
+        wrong = "a background command has no live output: it is read";
+    } else if (options->max_output > WALDO__BACKGROUND_KEPT_MAX) {
+        wrong = "of a background command at most 1 MiB of output is kept";
+    } else if (options->cmd != NULL &&
+               strnlen(options->cmd, WALDO__BACKGROUND_CMD_MAX + 1) > WALDO__BACKGROUND_CMD_MAX) {
+        wrong = "a background command has at most 192 KiB of text";
+    }
+    return wrong == NULL
+               ? WALDO_OK
+               : waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "exec: %s", wrong);
+}
+
+waldo_status waldo__background_start(waldo_sandbox *sandbox, const waldo_exec_options *given,
+                                     int64_t *ret_number, waldo_error **ret_err)
+{
+    waldo_exec_options options = *given;
+    waldo__background **end = &sandbox->backgrounds;
+    waldo__background *one;
+    waldo_status status = check(given, ret_err);
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    if (!make_room(sandbox)) {
+        return waldo_error_set(ret_err, WALDO_EBUSY, WALDO_CLASS_USAGE,
+                               "%d commands are in the background already; end some of them first",
+                               WALDO__BACKGROUND_MAX);
+    }
+    one = WALDO__NEW(waldo__background);
+    if (one == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    options.max_output = options.max_output != 0 ? options.max_output : WALDO__BACKGROUND_KEPT;
+    options.timeout_ms = options.timeout_ms != 0 ? options.timeout_ms : WALDO_FOREVER;
+    one->sandbox = sandbox;
+    status = waldo__exec_kept(sandbox, &options, command_ended, command_started, one, &one->job,
+                              ret_err);
+    if (status != WALDO_OK) {
+        waldo__free(one);
+        return status;
+    }
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = one;
+    one->number = ++sandbox->next_background;
+    *ret_number = one->number;
+    return WALDO_OK;
+}
+
+static waldo_status running(const waldo_sandbox *sandbox, int64_t number, waldo_job **ret_job)
+{
+    waldo__background *one = find(sandbox, number);
+
+    if (one == NULL || one->job == NULL) {
+        return one == NULL ? WALDO_ENOTFOUND : WALDO_ECLOSED;
+    }
+    *ret_job = one->job;
+    return WALDO_OK;
+}
+
+waldo_status waldo__background_write(waldo_sandbox *sandbox, int64_t number, waldo_str bytes,
+                                     int eof)
+{
+    waldo_job *job = NULL;
+    waldo_status status = running(sandbox, number, &job);
+
+    return status == WALDO_OK ? waldo_job_write(job, bytes, eof) : status;
+}
+
+waldo_status waldo__background_signal(waldo_sandbox *sandbox, int64_t number, int signal)
+{
+    waldo_job *job = NULL;
+    waldo_status status = running(sandbox, number, &job);
+
+    return status == WALDO_OK ? waldo_job_signal(job, signal) : status;
+}
+
+waldo_status waldo__background_resize(waldo_sandbox *sandbox, int64_t number, uint32_t rows,
+                                      uint32_t columns)
+{
+    waldo_job *job = NULL;
+    waldo_status status = running(sandbox, number, &job);
+
+    return status == WALDO_OK ? waldo_job_resize(job, rows, columns) : status;
+}
+
+void waldo__background_cancel(waldo_sandbox *sandbox, int64_t number)
+{
+    waldo_job *job = NULL;
+
+    if (running(sandbox, number, &job) == WALDO_OK) {
+        waldo_job_cancel(job);
+    }
+}
+
+waldo_status waldo__background_forget(waldo_sandbox *sandbox, int64_t number)
+{
+    waldo__background *one = find(sandbox, number);
+
+    if (one == NULL) {
+        return WALDO_ENOTFOUND;
+    }
+    if (one->job != NULL || one->read != NULL) {
+        return WALDO_EBUSY;
+    }
+    drop(one);
+    return WALDO_OK;
+}
+
+void waldo__background_free_all(waldo_sandbox *sandbox)
+{
+    while (sandbox->backgrounds != NULL) {
+        drop(sandbox->backgrounds);
+    }
+}
