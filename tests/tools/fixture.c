@@ -299,3 +299,13 @@ void shell(fixture *f, const char *cmd)
     }
     waldo_exec_result_free(result);
 }
+
+void wait_quiet(fixture *f, const char *path)
+{
+    char cmd[300];
+
+    snprintf(cmd, sizeof cmd,
+             "while a=$(wc -c <%s); sleep 0.3; [ \"$a\" != \"$(wc -c <%s)\" ]; do :; done", path,
+             path);
+    shell(f, cmd);
+}

@@ -74,6 +74,8 @@ char *get(fixture *f, const char *path, size_t *ret_len); /* for waldo__free() *
 
 /* A shell command in the sandbox that must succeed. */
 void shell(fixture *f, const char *cmd);
+/* Return once a file of the sandbox does not grow any more; a process that writes it has ended. */
+void wait_quiet(fixture *f, const char *path);
 int is_local(void);
 
 #define assert_contains(text, part)                                                                \
