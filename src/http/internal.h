@@ -25,6 +25,8 @@ struct waldo__multi {
     size_t transfers;
     waldo__timer timer; /* curl's one timer */
     waldo__task kick;   /* its timeout of 0, which must not be answered within the callback */
+    int starved;        /* memory was out for a watch or timer: it is polled until it is empty */
+    waldo__timer poll;
 };
 
 /* What is known of a URL. */

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 
-enum { TRANSFERS_PER_MULTI = 256, CONNECTIONS_PER_MULTI = 512 };
+enum { TRANSFERS_PER_MULTI = 256, CONNECTIONS_PER_MULTI = 512, STARVED_POLL_MS = 20 };
 
 /* ---- after libcurl has worked ---- */
 
@@ -29,17 +29,50 @@ static void take_results(waldo__multi *multi)
     }
 }
 
+/* Nobody may wake a starved multi, so it looks for itself; without a timer in the next round. */
+static void look_later(waldo__multi *multi)
+{
+    waldo__loop *loop = multi->http->loop;
+
+    if (multi->starved && !waldo__timer_armed(&multi->poll) &&
+        waldo__timer_arm(loop, &multi->poll, waldo__deadline_ns(STARVED_POLL_MS)) != WALDO_OK) {
+        waldo__task_queue(loop, &multi->kick);
+    }
+}
+
 static void act(waldo__multi *multi, curl_socket_t fd, int flags)
 {
     int running;
 
-    curl_multi_socket_action(multi->curl, fd, flags, &running);
+    if (curl_multi_socket_action(multi->curl, fd, flags, &running) != CURLM_OK) {
+        multi->starved = 1;
+    }
     take_results(multi);
+    look_later(multi);
+}
+
+static void look(void *userdata)
+{
+    waldo__multi *multi = userdata;
+    int running;
+
+    multi->starved = multi->transfers > 0;
+    if (multi->starved) {
+        curl_multi_perform(multi->curl, &running);
+        take_results(multi);
+    }
+    look_later(multi);
 }
 
 static void on_timeout(void *userdata)
 {
-    act(userdata, CURL_SOCKET_TIMEOUT, 0);
+    waldo__multi *multi = userdata;
+
+    if (multi->starved) {
+        look(multi);
+    } else {
+        act(multi, CURL_SOCKET_TIMEOUT, 0);
+    }
 }
 
 static void on_ready(void *userdata, unsigned events)
@@ -85,7 +118,7 @@ static waldo__sock *sock_get(waldo__http *http, int fd)
 /*
  * A connection that rests keeps its watch without events until its socket is closed. Other sockets
  * are libcurl's own, such as those of its resolver, whose end is told here only. -1 would abort all
- * transfers of the multi, so a watch that cannot be had shows as a timeout instead.
+ * transfers of the multi, so a multi without a watch it needs is polled instead.
  */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *known)
 {
@@ -106,15 +139,16 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, voi
     }
     sock = sock != NULL ? sock : sock_get(http, fd);
     if (sock == NULL) {
+        multi->starved = 1;
         return 0;
     }
     events |= what & CURL_POLL_IN ? WALDO__READ : 0u;
     events |= what & CURL_POLL_OUT ? WALDO__WRITE : 0u;
     sock->multi = multi;
-    if (sock->watch != NULL) {
-        waldo__watch_set(sock->watch, events);
-    } else {
-        waldo__watch_new(http->loop, fd, events, on_ready, sock, &sock->watch);
+    if ((sock->watch != NULL ? waldo__watch_set(sock->watch, events)
+                             : waldo__watch_new(http->loop, fd, events, on_ready, sock,
+                                                &sock->watch)) != WALDO_OK) {
+        multi->starved = 1;
     }
     return 0;
 }
@@ -131,8 +165,12 @@ static int on_timer(CURLM *curl, long timeout_ms, void *userdata)
         return 0;
     }
     waldo__task_cancel(loop, &multi->kick);
-    waldo__timer_arm(loop, &multi->timer,
-                     timeout_ms < 0 ? WALDO__NEVER : waldo__deadline_ns(timeout_ms));
+    if (waldo__timer_arm(loop, &multi->timer,
+                         timeout_ms < 0 ? WALDO__NEVER : waldo__deadline_ns(timeout_ms)) !=
+        WALDO_OK) {
+        multi->starved = 1;
+        waldo__task_queue(loop, &multi->kick);
+    }
     return 0;
 }
 
@@ -207,6 +245,7 @@ static waldo__multi *multi_new(waldo__http *http)
     }
     waldo__timer_init(&multi->timer, on_timeout, multi);
     waldo__task_init(&multi->kick, on_timeout, multi);
+    waldo__timer_init(&multi->poll, look, multi);
     curl_multi_setopt(multi->curl, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(multi->curl, CURLMOPT_SOCKETDATA, multi);
     curl_multi_setopt(multi->curl, CURLMOPT_TIMERFUNCTION, on_timer);
@@ -250,6 +289,7 @@ void waldo__multi_free(waldo__multi *multi)
         curl_multi_cleanup(multi->curl);
     }
     waldo__timer_disarm(loop, &multi->timer);
+    waldo__timer_disarm(loop, &multi->poll);
     waldo__task_cancel(loop, &multi->kick);
     waldo__free(multi);
 }

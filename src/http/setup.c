@@ -21,12 +21,16 @@ static waldo_status bad(waldo_error **ret_err, const char *what, const char *val
 
 /* ---- the URL ---- */
 
-/* One part of a URL, to free with curl_free(); NULL when it has none. */
-static char *url_part(CURLU *url, CURLUPart part, unsigned flags)
+/* One part of a URL, to free with curl_free(); NULL when it has none, or when memory is out. */
+static char *url_part(CURLU *url, CURLUPart part, unsigned flags, waldo_status *status)
 {
     char *text = NULL;
+    CURLUcode code = curl_url_get(url, part, &text, flags);
 
-    return curl_url_get(url, part, &text, flags) == CURLUE_OK ? text : NULL;
+    if (code == CURLUE_OUT_OF_MEMORY) {
+        *status = WALDO_ENOMEM;
+    }
+    return code == CURLUE_OK ? text : NULL;
 }
 
 static int is_loopback(const char *host)
@@ -71,14 +75,16 @@ static waldo_status fill_site(waldo__site *site, const char *scheme, const char 
 
 static waldo_status read_url(CURLU *url, waldo__site *site, waldo_error **ret_err)
 {
-    char *scheme = url_part(url, CURLUPART_SCHEME, 0);
-    char *host = url_part(url, CURLUPART_HOST, 0);
-    char *port = url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
-    char *user = url_part(url, CURLUPART_USER, 0);
-    char *password = url_part(url, CURLUPART_PASSWORD, 0);
-    waldo_status status;
+    waldo_status status = WALDO_OK;
+    char *scheme = url_part(url, CURLUPART_SCHEME, 0, &status);
+    char *host = url_part(url, CURLUPART_HOST, 0, &status);
+    char *port = url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT, &status);
+    char *user = url_part(url, CURLUPART_USER, 0, &status);
+    char *password = url_part(url, CURLUPART_PASSWORD, 0, &status);
 
-    if (scheme == NULL || host == NULL) {
+    if (status != WALDO_OK) {
+        waldo__error_nomem(ret_err);
+    } else if (scheme == NULL || host == NULL) {
         status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
                                  "not a valid URL: it needs a scheme and a host");
     } else if (user != NULL || password != NULL) {
@@ -108,6 +114,8 @@ static waldo_status parse_site(waldo__site *site, const char *text, waldo_error 
     code = curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
     if (code == CURLUE_OK) {
         status = read_url(url, site, ret_err);
+    } else if (code == CURLUE_OUT_OF_MEMORY) {
+        status = waldo__error_nomem(ret_err);
     } else {
         status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "not a valid URL: %s",
                                  curl_url_strerror(code));
@@ -297,7 +305,15 @@ static waldo_status add_headers(waldo__transfer *transfer, const waldo__http_req
 
 /* ---- options ---- */
 
-static void set_method(CURL *easy, const waldo__http_request *request)
+/* Without its text an option would mean something else: another proxy, host or authority. */
+static void set_text(CURL *easy, CURLoption option, const char *text, waldo_status *status)
+{
+    if (curl_easy_setopt(easy, option, text) == CURLE_OUT_OF_MEMORY) {
+        *status = WALDO_ENOMEM;
+    }
+}
+
+static void set_method(CURL *easy, const waldo__http_request *request, waldo_status *status)
 {
     const char *method = request->method;
 
@@ -312,37 +328,38 @@ static void set_method(CURL *easy, const waldo__http_request *request)
         curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.len > 0 ? request->body.ptr : "");
     }
     if (strcmp(method, "GET") != 0 && strcmp(method, "POST") != 0) {
-        curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
+        set_text(easy, CURLOPT_CUSTOMREQUEST, method, status);
     } else if (strcmp(method, "GET") == 0 && request->body.len > 0) {
-        curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "GET");
+        set_text(easy, CURLOPT_CUSTOMREQUEST, "GET", status);
     }
 }
 
 static void set_proxy(const waldo__transfer *transfer, const waldo__http_request *request,
-                      int local)
+                      int local, waldo_status *status)
 {
     const char *proxy = transfer->http->proxy;
 
     if (local || request->public_only || (proxy != NULL && strcmp(proxy, "none") == 0)) {
-        curl_easy_setopt(transfer->easy, CURLOPT_PROXY, "");
+        set_text(transfer->easy, CURLOPT_PROXY, "", status);
     } else if (proxy != NULL && strcmp(proxy, "env") != 0) {
-        curl_easy_setopt(transfer->easy, CURLOPT_PROXY, proxy);
+        set_text(transfer->easy, CURLOPT_PROXY, proxy, status);
     }
     curl_easy_setopt(transfer->easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 }
 
-static void set_options(waldo__transfer *transfer, const waldo__http_request *request)
+static void set_options(waldo__transfer *transfer, const waldo__http_request *request,
+                        waldo_status *status)
 {
     CURL *easy = transfer->easy;
     waldo__http *http = transfer->http;
     int64_t connect_ms = request->connect_timeout_ms;
 
-    curl_easy_setopt(easy, CURLOPT_URL, request->url);
+    set_text(easy, CURLOPT_URL, request->url, status);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error_text);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https", status);
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -364,13 +381,13 @@ static void set_options(waldo__transfer *transfer, const waldo__http_request *re
         curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
     }
     if (request->unix_socket != NULL) {
-        curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
+        set_text(easy, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket, status);
     }
     if (request->compressed) {
-        curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "");
+        set_text(easy, CURLOPT_ACCEPT_ENCODING, "", status);
     }
     if (http->ca_file != NULL) {
-        curl_easy_setopt(easy, CURLOPT_CAINFO, http->ca_file);
+        set_text(easy, CURLOPT_CAINFO, http->ca_file, status);
         curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
 }
@@ -393,10 +410,10 @@ waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http
     if (transfer->easy == NULL) {
         return waldo__error_nomem(ret_err);
     }
-    set_options(transfer, request);
-    set_method(transfer->easy, request);
-    set_proxy(transfer, request, local);
     waldo__buf_init(&transfer->head, MAX_HEADERS);
     waldo__transfer_callbacks(transfer);
-    return WALDO_OK;
+    set_options(transfer, request, &status);
+    set_method(transfer->easy, request, &status);
+    set_proxy(transfer, request, local, &status);
+    return status == WALDO_OK ? status : waldo__error_nomem(ret_err);
 }
