@@ -92,7 +92,7 @@ WALDO_API int32_t waldo_event_state(const waldo_event *event);
  * The whole event as one line of JSON without a newline; the schema is docs/events.md.
  *
  * @param event  borrowed for the call
- * @return borrowed until the next pull
+ * @return borrowed until the next pull; empty when out of memory
  * Thread: driving. Since: 0.1.
  */
 WALDO_API waldo_str waldo_event_json(const waldo_event *event);

@@ -215,6 +215,8 @@ WALDO_API const char *waldo_tool_call_str_at(const waldo_tool_call *call, const 
  * @param format  printf format of the text for the model
  * @retval WALDO_OK      taken
  * @retval WALDO_ECLOSED ended before, cancelled, or the run is gone
+ * @retval WALDO_ENOMEM  the text could not be kept: the turn ends as failed
+ * @retval WALDO_EFORKED called in a forked child
  * Thread: any. Since: 0.1.
  */
 WALDO_API waldo_status waldo_tool_call_reply(waldo_tool_call *call, const char *format, ...)
@@ -227,6 +229,8 @@ WALDO_API waldo_status waldo_tool_call_reply(waldo_tool_call *call, const char *
  * @param text  copied
  * @retval WALDO_OK      taken
  * @retval WALDO_ECLOSED ended before, cancelled, or the run is gone
+ * @retval WALDO_ENOMEM  the text could not be kept: the turn ends as failed
+ * @retval WALDO_EFORKED called in a forked child
  * Thread: any. Since: 0.1.
  */
 WALDO_API waldo_status waldo_tool_call_reply_text(waldo_tool_call *call, waldo_str text);
@@ -238,6 +242,8 @@ WALDO_API waldo_status waldo_tool_call_reply_text(waldo_tool_call *call, waldo_s
  * @param format  printf format of the text
  * @retval WALDO_OK      taken
  * @retval WALDO_ECLOSED ended before, cancelled, or the run is gone
+ * @retval WALDO_ENOMEM  the text could not be kept: the turn ends as failed
+ * @retval WALDO_EFORKED called in a forked child
  * Thread: any. Since: 0.1.
  */
 WALDO_API waldo_status waldo_tool_call_fail(waldo_tool_call *call, const char *format, ...)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -45,8 +46,8 @@ struct waldo_tool_call {
     waldo__task task; /* delivers the end */
     waldo__timer timeout;
     waldo_poster *poster;
-    pthread_t driver;
-    pthread_mutex_t lock; /* guards state and the end */
+    pid_t pid;            /* in a forked child the call is dead, and its lock may be held */
+    pthread_mutex_t lock; /* guards state, the end and the queueing of task; before the poster's */
     call_state state;
     waldo__call_end end;
     waldo_status end_status;
@@ -70,7 +71,9 @@ static void release(waldo_tool_call *call)
     waldo_poster_unref(call->poster);
     waldo__buf_free(&call->text);
     waldo__free(call->tool_state);
-    pthread_mutex_destroy(&call->lock);
+    if (call->pid == getpid()) {
+        pthread_mutex_destroy(&call->lock);
+    }
     waldo__free(call);
 }
 
@@ -95,29 +98,24 @@ static void deliver(void *userdata)
     release(call);
 }
 
-/* On the driving thread the run queue is enough; other threads have to wake it. */
-static void schedule_delivery(waldo_tool_call *call)
-{
-    if (pthread_equal(call->driver, pthread_self())) {
-        waldo__task_queue(call->sink.loop, &call->task);
-    } else if (waldo_poster_post(call->poster, deliver, call) != WALDO_OK) {
-        release(call); /* the runtime is gone, and with it whoever waited */
-    }
-}
-
 static waldo_status end_call(waldo_tool_call *call, waldo__call_end end, waldo_status status,
                              waldo_str text)
 {
     waldo__buf clean = WALDO__BUF_INIT(RESULT_MAX);
+    waldo_status kept;
 
-    waldo__utf8_clean(text, &clean);
-    if (clean.status != WALDO_OK) {
-        waldo_status why = clean.status;
-
+    if (call->pid != getpid()) {
+        return WALDO_EFORKED;
+    }
+    if (waldo__utf8_clean(text, &clean) == WALDO_ETOOBIG) {
         waldo__buf_free(&clean);
-        waldo__buf_puts(&clean, why == WALDO_ETOOBIG ? "the result is larger than 64 MiB"
-                                                     : "the host ran out of memory");
+        waldo__buf_puts(&clean, "the result is larger than 64 MiB");
         end = WALDO__CALL_FAIL;
+    }
+    kept = clean.status;
+    if (kept != WALDO_OK) {
+        end = WALDO__CALL_ABORT; /* without its result the turn cannot go on */
+        status = kept;
     }
     pthread_mutex_lock(&call->lock);
     if (call->state != CALL_RUNNING) {
@@ -129,10 +127,11 @@ static waldo_status end_call(waldo_tool_call *call, waldo__call_end end, waldo_s
     call->end = end;
     call->end_status = status;
     call->text = clean;
-    atomic_fetch_add(&call->refs, 1); /* for the delivery */
+    if (waldo__poster_add(call->poster, &call->task) == WALDO_OK) {
+        atomic_fetch_add(&call->refs, 1); /* for the delivery */
+    }
     pthread_mutex_unlock(&call->lock);
-    schedule_delivery(call);
-    return WALDO_OK;
+    return kept;
 }
 
 static WALDO_PRINTF(3, 0) waldo_status
@@ -144,9 +143,15 @@ static WALDO_PRINTF(3, 0) waldo_status
     if (status != WALDO_OK) {
         end = WALDO__CALL_FAIL;
     }
-    status = end_call(call, end, WALDO_OK,
-                      status == WALDO_OK ? waldo__buf_str(&text)
-                                         : WALDO__S("the result could not be formatted"));
+    if (status == WALDO_ENOMEM) {
+        waldo_status ended = end_call(call, WALDO__CALL_ABORT, WALDO_ENOMEM, WALDO__S(""));
+
+        status = ended == WALDO_OK ? WALDO_ENOMEM : ended;
+    } else {
+        status = end_call(call, end, WALDO_OK,
+                          status == WALDO_OK ? waldo__buf_str(&text)
+                                             : WALDO__S("the result could not be formatted"));
+    }
     waldo__buf_free(&text);
     return status;
 }
@@ -253,7 +258,7 @@ waldo_status waldo__tool_call_new(waldo_tool *tool, const char *id, const char *
     call->args_text = waldo__strndup(args.ptr, args.len);
     call->args_len = args.len;
     call->poster = waldo__loop_poster(sink->loop);
-    call->driver = pthread_self();
+    call->pid = getpid();
     waldo__task_init(&call->task, deliver, call);
     waldo__timer_init(&call->timeout, on_timeout, call);
     if (call->id == NULL || call->key == NULL || call->args_text == NULL || call->poster == NULL) {
@@ -269,12 +274,17 @@ void waldo__tool_call_start(waldo_tool_call *call)
     const waldo_tool_options *options = waldo__tool_options(call->tool);
     waldo_status status;
 
+    pthread_mutex_lock(&call->lock); /* who decides about approvals may hold the call already */
     call->state = CALL_RUNNING;
-    call->driver = pthread_self();
-    if (options->timeout_ms > 0) {
-        waldo__timer_arm(call->sink.loop, &call->timeout, waldo__deadline_ns(options->timeout_ms));
-    }
+    pthread_mutex_unlock(&call->lock);
     waldo_tool_call_ref(call); /* lent to the function */
+    if (options->timeout_ms > 0 &&
+        waldo__timer_arm(call->sink.loop, &call->timeout,
+                         waldo__deadline_ns(options->timeout_ms)) != WALDO_OK) {
+        waldo_tool_call_abort(call, WALDO_ENOMEM);
+        waldo_tool_call_unref(call);
+        return;
+    }
     status = options->call(options->userdata, call);
     if (status < 0) {
         waldo_tool_call_abort(call, status);
@@ -287,17 +297,21 @@ void waldo__tool_call_start(waldo_tool_call *call)
 void waldo__tool_call_cancel(waldo_tool_call *call)
 {
     void (*on_cancel)(void *) = call->on_cancel;
-    int running;
+    int running, queued;
 
     pthread_mutex_lock(&call->lock);
     running = call->state == CALL_RUNNING;
+    queued = call->state == CALL_ENDED;
     if (call->state != CALL_DELIVERED) {
         call->state = CALL_CANCELLED;
     }
+    if (queued && !waldo__poster_remove(call->poster, &call->task)) {
+        queued = call->task.queued;
+        waldo__task_cancel(call->sink.loop, &call->task);
+    }
     pthread_mutex_unlock(&call->lock);
     waldo__timer_disarm(call->sink.loop, &call->timeout);
-    if (call->task.queued) {
-        waldo__task_cancel(call->sink.loop, &call->task);
+    if (queued) {
         release(call);
     }
     if (call->fetch != NULL) {
@@ -342,6 +356,9 @@ int waldo_tool_call_cancelled(const waldo_tool_call *call)
     waldo_tool_call *mutable_call = (waldo_tool_call *)call;
     int running;
 
+    if (call->pid != getpid()) {
+        return 1;
+    }
     pthread_mutex_lock(&mutable_call->lock);
     running = call->state == CALL_RUNNING || call->state == CALL_NEW;
     pthread_mutex_unlock(&mutable_call->lock);

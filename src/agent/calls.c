@@ -70,7 +70,7 @@ static void record_result(waldo__slot *slot)
 
 /* ---- results ---- */
 
-/* The whole batch as items in call order; the calls are forgotten. */
+/* The whole batch as items in call order; the calls go when these are with the store. */
 static void take_results(waldo_run *run)
 {
     waldo__json_writer jw;
@@ -91,7 +91,7 @@ static void take_results(waldo_run *run)
     waldo__record_begin(&json, &jw, "results");
     waldo__jw_int(&jw, "count", (int64_t)run->slots.count);
     waldo__record_end(run, &json, &jw);
-    waldo__run_free_calls(run);
+    run->batch_over = 1;
 }
 
 static int all_in(const waldo_run *run, waldo__slot_state state)
@@ -109,6 +109,9 @@ static void update_state(waldo_run *run)
 {
     int waiting = 0, moving = 0;
 
+    if (!waldo__run_is_busy(run) || run->interrupted != WALDO_STOP_NONE || run->slots.count == 0) {
+        return;
+    }
     for (size_t i = 0; i < run->slots.count; i++) {
         waiting |= run->slots.at[i]->state == WALDO__SLOT_WAITING;
         moving |= run->slots.at[i]->state != WALDO__SLOT_WAITING &&
@@ -140,10 +143,15 @@ static void slot_end(waldo__slot *slot, waldo_str text, int is_error)
     waldo_run *run = slot->run;
 
     waldo__buf_clear(&slot->result);
-    if (waldo__run_scrub(run, text, &slot->result) != WALDO_OK) {
+    if (waldo__scrub(run->rt->secrets, text, &slot->result) == WALDO_ETOOBIG) {
         waldo__buf_free(&slot->result);
-        waldo__buf_puts(&slot->result, "the result could not be kept: the host is out of memory");
+        waldo__buf_puts(&slot->result, "the result is larger than 64 MiB");
         is_error = 1;
+    }
+    if (slot->result.status != WALDO_OK) {
+        run->events.lost = 1;
+        waldo__run_commit(run, NULL, NULL); /* the run fails; the call stays as it was */
+        return;
     }
     slot->is_error = is_error;
     slot->state = WALDO__SLOT_ENDED;
@@ -161,6 +169,7 @@ static void slot_fail(waldo__slot *slot, const char *format, ...)
     va_start(args, format);
     waldo__buf_vprintf(&text, format, args);
     va_end(args);
+    slot->run->events.lost |= text.status == WALDO_ENOMEM;
     slot_end(slot, text.status == WALDO_OK ? waldo__buf_str(&text) : WALDO__S("call not run"), 1);
     waldo__buf_free(&text);
 }
@@ -176,7 +185,8 @@ static void feed_live(waldo__slot *slot, int stream, waldo_str bytes, int flush)
     if (status == WALDO_OK && flush) {
         status = waldo__scrubber_finish(scrubber, &clean);
     }
-    if (status == WALDO_OK && clean.len > 0) {
+    slot->run->events.lost |= status != WALDO_OK;
+    if (clean.len > 0) {
         waldo__events_output(&slot->run->events, slot_id(slot), slot_name(slot), stream,
                              waldo__buf_str(&clean));
         waldo__run_notify(slot->run);
@@ -214,7 +224,9 @@ static void start_slot(waldo_run *run, void *context)
 {
     waldo__slot *slot = context;
 
-    (void)run;
+    if (run->doomed) {
+        return;
+    }
     slot->state = WALDO__SLOT_RUNNING;
     waldo__tool_call_start(slot->call); /* last: the tool may free the run */
 }
@@ -239,7 +251,11 @@ static int tool_is_busy(const waldo_run *run, const waldo__slot *slot)
 /* Dispatch what there is room for, in call order. */
 static void pump(waldo_run *run)
 {
-    for (size_t i = 0; i < run->slots.count && run->running < run->limits.max_parallel; i++) {
+    unsigned generation = run->generation;
+
+    for (size_t i = 0; i < run->slots.count && run->running < run->limits.max_parallel &&
+                       generation == run->generation;
+         i++) {
         waldo__slot *slot = run->slots.at[i];
 
         if (slot->state == WALDO__SLOT_READY && !tool_is_busy(run, slot)) {
@@ -281,6 +297,8 @@ static void approve_tool(waldo_run *run, waldo_tool *tool)
 
     if (place != NULL) {
         *place = tool;
+    } else if (!was_approved(run, tool)) {
+        run->events.lost = 1;
     }
 }
 
@@ -309,6 +327,7 @@ static waldo_status edit_args(waldo__slot *slot, waldo_str args)
     if (status != WALDO_OK) {
         return status == WALDO_ENOMEM ? status : WALDO_EINVAL;
     }
+    waldo__tool_call_cancel(slot->call);
     waldo__tool_call_release(slot->call);
     slot->call = call;
     waldo__buf_clear(&slot->edited);
@@ -323,6 +342,8 @@ static waldo_status decide(waldo__slot *slot, const waldo_decision *decision)
 {
     waldo_run *run = slot->run;
     waldo_status status = WALDO_OK;
+    waldo_str text = decision->text;
+    waldo__buf room;
 
     if (decision->kind == WALDO_DECIDE_EDIT) {
         status = edit_args(slot, decision->text);
@@ -330,7 +351,9 @@ static waldo_status decide(waldo__slot *slot, const waldo_decision *decision)
             return status;
         }
     }
-    record_call(slot, "decided", decision_names[decision->kind], decision->text);
+    waldo__run_clean(run, &text, &room);
+    record_call(slot, "decided", decision_names[decision->kind], text);
+    waldo__buf_free(&room);
     if (decision->kind == WALDO_DECIDE_REJECT) {
         slot_fail(slot, "The host rejected this call, so it was not run.%s%.*s",
                   decision->text.len > 0 ? " Reason: " : "", (int)decision->text.len,
@@ -343,6 +366,9 @@ static waldo_status decide(waldo__slot *slot, const waldo_decision *decision)
         }
         slot->state = WALDO__SLOT_READY;
         pump(run);
+        if (run->records.count > 0) {
+            waldo__run_commit(run, NULL, NULL); /* no room to run it yet: the decision is kept */
+        }
     }
     update_state(run);
     return WALDO_OK;
@@ -353,7 +379,11 @@ static void approval_asked(waldo_run *run, void *context)
 {
     waldo__slot *slot = context;
     waldo_decision decision = { .kind = WALDO_DECIDE_LATER };
+    unsigned generation = run->generation;
 
+    if (run->doomed) {
+        return;
+    }
     slot->state = WALDO__SLOT_WAITING;
     waldo__events_call(&run->events, WALDO_EVENT_APPROVAL, slot_id(slot), slot_name(slot),
                        call_item(slot)->args);
@@ -361,9 +391,9 @@ static void approval_asked(waldo_run *run, void *context)
     if (run->agent->on_approval != NULL) {
         run->in_callback++;
         decision = run->agent->on_approval(run->agent->approval_userdata, run, slot->call);
-        if (--run->in_callback == 0 && run->doomed) {
-            waldo_run_free(run);
-            return;
+        run->in_callback--;
+        if (run->doomed || generation != run->generation) {
+            return; /* the host has ended the run, or what it did */
         }
     }
     if (decision.kind <= WALDO_DECIDE_LATER || decision.kind > WALDO_DECIDE_ANSWER ||
@@ -377,6 +407,12 @@ waldo_status waldo_run_decide(waldo_run *run, const char *call_id, const waldo_d
     if (run == NULL || call_id == NULL || decision == NULL ||
         decision->kind <= WALDO_DECIDE_LATER || decision->kind > WALDO_DECIDE_ANSWER) {
         return WALDO_EINVAL;
+    }
+    if (run->rt->loop != NULL && waldo__loop_forked(run->rt->loop)) {
+        return WALDO_EFORKED;
+    }
+    if (!waldo__run_is_busy(run) || run->interrupted != WALDO_STOP_NONE) {
+        return WALDO_ENOTFOUND;
     }
     for (size_t i = 0; i < run->slots.count; i++) {
         waldo__slot *slot = run->slots.at[i];
@@ -417,6 +453,7 @@ static void fail_unknown(waldo__slot *slot)
         list_names(&run->agent->sandbox_tools, &names);
     }
     list_names(&run->agent->host_tools, &names);
+    slot->run->events.lost |= names.status == WALDO_ENOMEM;
     slot_fail(slot, "There is no tool named %.200s. Tools: %s.", slot_name(slot),
               names.len > 0 ? names.ptr : "none");
     waldo__buf_free(&names);
@@ -441,6 +478,7 @@ static void make_key(waldo__slot *slot)
 
     waldo__buf_printf(&text, "%s\n%zu\n%s\n", slot->run->id, slot->item, item->name.ptr);
     waldo__buf_add_str(&text, item->args);
+    slot->run->events.lost |= text.status != WALDO_OK;
     waldo__sha256_hex(waldo__buf_str(&text), slot->key);
     waldo__buf_free(&text);
 }
@@ -451,16 +489,23 @@ static void prepare(waldo__slot *slot, int cut)
     const waldo_item *item = call_item(slot);
     waldo_error *error = NULL;
     waldo__call_sink sink;
+    waldo_status status = WALDO_OK;
 
     make_key(slot);
     slot->tool = run->sandbox != NULL ? find_tool(&run->agent->sandbox_tools, item->name) : NULL;
     if (slot->tool == NULL) {
         slot->tool = find_tool(&run->agent->host_tools, item->name);
     }
+    if (slot->tool != NULL) {
+        status = waldo__tool_call_new(slot->tool, item->id.ptr, slot->key, item->args,
+                                      make_sink(slot, &sink), &slot->call, &error);
+    }
     if (slot->tool == NULL) {
         fail_unknown(slot);
-    } else if (waldo__tool_call_new(slot->tool, item->id.ptr, slot->key, item->args,
-                                    make_sink(slot, &sink), &slot->call, &error) != WALDO_OK) {
+    } else if (status == WALDO_ENOMEM) {
+        run->events.lost = 1;
+        waldo__run_commit(run, NULL, NULL); /* which fails the run */
+    } else if (status != WALDO_OK) {
         fail_args(slot, cut, error);
     } else if (needs_approval(slot)) {
         slot->state = WALDO__SLOT_ASKING;
@@ -555,18 +600,43 @@ static void settle(waldo__slot *slot, const char *text)
         waldo__tool_call_cancel(slot->call);
     }
     if (slot->state == WALDO__SLOT_ENDED || slot->state == WALDO__SLOT_DONE) {
+        if (slot->unrecorded && slot->state == WALDO__SLOT_ENDED) {
+            record_result(slot);
+        }
         return;
     }
     waldo__buf_clear(&slot->result);
     waldo__buf_printf(&slot->result, "%s %s", text,
                       started ? "The call had begun and may have had effects."
                               : "The call was not run.");
+    slot->run->events.lost |= slot->result.status != WALDO_OK;
     slot->is_error = 1;
     record_result(slot);
 }
 
+/* Calls of a response that was not acted upon any more, or for which memory was out. */
+static void add_missing_slots(waldo_run *run)
+{
+    size_t first = waldo__run_response_start(run);
+
+    if (run->slots.count > 0) {
+        first = run->slots.at[run->slots.count - 1]->item + 1;
+    }
+    for (size_t i = first; i < run->transcript.count; i++) {
+        if (waldo__transcript_item(&run->transcript, i)->kind != WALDO_ITEM_TOOL_CALL) {
+            continue;
+        }
+        if (add_slot(run, i) == NULL) {
+            run->events.lost = 1;
+            return;
+        }
+        make_key(run->slots.at[run->slots.count - 1]);
+    }
+}
+
 void waldo__run_settle_calls(waldo_run *run, const char *text)
 {
+    add_missing_slots(run);
     if (run->slots.count == 0) {
         return;
     }
@@ -576,15 +646,28 @@ void waldo__run_settle_calls(waldo_run *run, const char *text)
     take_results(run);
 }
 
+void waldo__run_stop_calls(waldo_run *run)
+{
+    run->in_callback++; /* tools hear of the end, and may free the run then */
+    for (size_t i = 0; i < run->slots.count; i++) {
+        waldo_tool_call *call = run->slots.at[i]->call;
+
+        run->slots.at[i]->call = NULL;
+        if (call != NULL) {
+            waldo__tool_call_cancel(call);
+            waldo__tool_call_release(call);
+        }
+    }
+    run->in_callback--;
+    run->running = 0;
+}
+
 void waldo__run_free_calls(waldo_run *run)
 {
+    waldo__run_stop_calls(run);
     for (size_t i = 0; i < run->slots.count; i++) {
         waldo__slot *slot = run->slots.at[i];
 
-        if (slot->call != NULL) {
-            waldo__tool_call_cancel(slot->call);
-            waldo__tool_call_release(slot->call);
-        }
         waldo__buf_free(&slot->result);
         waldo__buf_free(&slot->edited);
         waldo__scrubber_free(&slot->live[0]);
@@ -592,5 +675,4 @@ void waldo__run_free_calls(waldo_run *run)
         waldo__free(slot);
     }
     WALDO__VEC_FREE(&run->slots);
-    run->running = 0;
 }

@@ -79,6 +79,7 @@ void waldo__run_free_epoch(waldo_run *run)
         run->encoder = NULL;
     }
     run->encoded = 0;
+    run->new_epoch = 0;
 }
 
 /* An epoch is journalled and told before the first request that is built in it. */
@@ -91,6 +92,7 @@ static void record_epoch(waldo_run *run, const char *why)
     waldo__jw_str(&jw, "model", waldo__str(waldo__model_string(run->agent->model)));
     waldo__jw_str(&jw, "why", waldo__str(why));
     waldo__record_end(run, &json, &jw);
+    run->new_epoch = 1;
     waldo__events_text(&run->events, WALDO_EVENT_EPOCH, waldo__str(why));
 }
 
@@ -102,6 +104,17 @@ waldo_status waldo__run_begin_epoch(waldo_run *run, const char *why, waldo_error
         record_epoch(run, why);
     }
     return status;
+}
+
+size_t waldo__run_response_start(const waldo_run *run)
+{
+    size_t from = run->transcript.count;
+
+    while (from > 0 &&
+           waldo__is_response_part(waldo__transcript_item(&run->transcript, from - 1)->kind)) {
+        from--;
+    }
+    return from;
 }
 
 /* Parts of one response belong into one append; everything else stands alone or with its kind. */

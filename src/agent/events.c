@@ -287,8 +287,13 @@ static void write_event(const waldo_event *event, waldo__buf *out)
     } else if (event->kind == WALDO_EVENT_STATE) {
         waldo__jw_str(&jw, "state", waldo__str(state_names[event->state]));
     } else if (event->kind == WALDO_EVENT_ITEM) {
+        waldo_str item = waldo__transcript_json(event->items, event->item);
+
+        if (item.len == 0) {
+            out->status = WALDO_ENOMEM;
+        }
         waldo__jw_int(&jw, "index", (int64_t)event->item);
-        waldo__jw_raw(&jw, "item", waldo__transcript_json(event->items, event->item));
+        waldo__jw_raw(&jw, "item", item);
     } else {
         waldo__jw_str(&jw, "text", waldo__buf_str(&event->text));
     }
@@ -304,6 +309,9 @@ waldo_str waldo_event_json(const waldo_event *event)
     }
     if (lent->json.len == 0) {
         write_event(event, &lent->json);
+    }
+    if (lent->json.status != WALDO_OK) {
+        waldo__buf_free(&lent->json); /* to be tried again; never half of it */
     }
     return waldo__buf_str(&lent->json);
 }

@@ -21,6 +21,8 @@ struct waldo__journal_op {
     void *context;
     unsigned generation;
     size_t items; /* length of the transcript when it was made */
+    waldo_usage usage;
+    int answered;
     waldo_status status;
 };
 
@@ -60,6 +62,19 @@ void waldo__record_end(waldo_run *run, waldo__buf *json, waldo__json_writer *jw)
     waldo__buf_free(json);
 }
 
+void waldo__record_created(waldo_run *run)
+{
+    waldo__json_writer jw;
+    waldo__buf json;
+
+    waldo__record_begin(&json, &jw, "run");
+    waldo__jw_int(&jw, "version", 1);
+    waldo__jw_str(&jw, "id", waldo__str(run->id));
+    waldo__jw_str(&jw, "label", waldo__str(run->label));
+    waldo__jw_int(&jw, "created_ms", waldo__wall_ms());
+    waldo__record_end(run, &json, &jw);
+}
+
 waldo_status waldo__run_add_items(waldo_run *run, const waldo_item *items, size_t count)
 {
     waldo_status status = waldo__transcript_append(&run->transcript, items, count);
@@ -77,6 +92,33 @@ waldo_status waldo__run_add_items(waldo_run *run, const waldo_item *items, size_
     return status;
 }
 
+static void add_usage(int64_t *total, int64_t more)
+{
+    if (more >= 0) {
+        *total = (*total >= 0 ? *total : 0) + more;
+    }
+}
+
+static int is_known(const waldo_usage *usage)
+{
+    return usage->input_tokens >= 0 || usage->output_tokens >= 0 || usage->cached_tokens >= 0 ||
+           usage->reasoning_tokens >= 0;
+}
+
+static void announce_usage(waldo_run *run, const waldo_usage *usage)
+{
+    waldo_event *event =
+        is_known(usage) ? waldo__events_push(&run->events, WALDO_EVENT_USAGE) : NULL;
+
+    add_usage(&run->usage.input_tokens, usage->input_tokens);
+    add_usage(&run->usage.output_tokens, usage->output_tokens);
+    add_usage(&run->usage.cached_tokens, usage->cached_tokens);
+    add_usage(&run->usage.reasoning_tokens, usage->reasoning_tokens);
+    if (event != NULL) {
+        event->usage = *usage;
+    }
+}
+
 /* Items up to here will survive a crash: now they may be reported as final. */
 static void announce(waldo_run *run, size_t items)
 {
@@ -90,27 +132,43 @@ static void announce(waldo_run *run, size_t items)
     }
 }
 
+/*
+ * The store did not keep records: what comes behind them has no place any more, so the journal ends
+ * here, and with it what the run can do.
+ */
+static void store_failed(waldo_run *run, waldo_status status)
+{
+    if (status == WALDO_ECONFLICT) {
+        waldo_error_set(&run->journal_error, status, WALDO_CLASS_STORE,
+                        "someone else has written to the journal of run %s", run->id);
+    } else {
+        waldo_error_set(&run->journal_error, status, WALDO_CLASS_STORE,
+                        "the store did not keep the run's journal: %s", waldo_status_text(status));
+    }
+}
+
 static void act(void *userdata)
 {
     journal_op *op = userdata;
     waldo_run *run = op->run;
-    waldo_status status = op->status;
-    waldo_error *error = NULL;
+    int current = run != NULL && op->generation == run->generation;
 
     waldo__ring_remove(&op->ring);
     if (run != NULL) {
         waldo__ring_remove(&op->of_run);
     }
-    if (run != NULL && status == WALDO_OK) {
+    if (run != NULL && op->status != WALDO_OK && run->journal_error == NULL) {
+        store_failed(run, op->status);
+    }
+    if (run != NULL && run->journal_error == NULL) {
+        announce_usage(run, &op->usage);
         announce(run, op->items);
         waldo__run_notify(run);
-        if (op->next != NULL && op->generation == run->generation) {
+        if (op->next != NULL && current) {
             op->next(run, op->context);
         }
-    } else if (run != NULL && op->generation == run->generation) {
-        waldo_error_set(&error, status, WALDO_CLASS_STORE,
-                        "the store did not keep the run's journal: %s", waldo_status_text(status));
-        waldo__run_interrupt(run, WALDO_STOP_FAILED, error);
+    } else if (current) {
+        waldo__run_interrupt(run, WALDO_STOP_FAILED, waldo_error_copy(run->journal_error));
     }
     waldo__free(op);
 }
@@ -120,6 +178,7 @@ static void durable(void *userdata, waldo_status status)
 {
     journal_op *op = userdata;
 
+    op->answered = 1;
     op->status = status;
     waldo__task_queue(op->rt->loop, &op->task);
 }
@@ -132,20 +191,64 @@ static void free_records(waldo_run *run)
     run->records.count = 0;
 }
 
+static const waldo_usage no_usage = { -1, -1, -1, -1 };
+
+/*
+ * What cannot be handed to the store is taken back: items out of the transcript, texts back into the
+ * queue, results back to their calls, which the next prompt settles.
+ */
+static void commit_failed(waldo_run *run)
+{
+    waldo_error *error = NULL;
+
+    if (run->journal_error != NULL) {
+        error = waldo_error_copy(run->journal_error);
+    } else {
+        waldo__error_nomem(&error);
+    }
+    run->events.lost = 0;
+    free_records(run);
+    run->new_usage = no_usage;
+    waldo__transcript_truncate(&run->transcript, run->journalled);
+    run->taken = 0;
+    run->batch_over = 0;
+    if (run->new_epoch) {
+        waldo__run_free_epoch(run);
+    }
+    for (size_t i = 0; i < run->slots.count; i++) {
+        run->slots.at[i]->unrecorded = 1;
+    }
+    waldo__run_rest(run, WALDO_STOP_FAILED, error);
+}
+
+static void handed_over(waldo_run *run)
+{
+    free_records(run);
+    run->new_usage = no_usage;
+    run->journalled = run->transcript.count;
+    run->new_epoch = 0;
+    for (size_t i = 0; i < run->taken; i++) {
+        waldo__free(run->queued.at[i]);
+    }
+    run->queued.count -= run->taken;
+    if (run->queued.count > 0) {
+        memmove(run->queued.at, run->queued.at + run->taken,
+                run->queued.count * sizeof *run->queued.at);
+    }
+    run->taken = 0;
+    if (run->batch_over) {
+        run->batch_over = 0;
+        waldo__run_free_calls(run);
+    }
+}
+
 void waldo__run_commit(waldo_run *run, waldo__run_fn next, void *context)
 {
-    journal_op *op = WALDO__NEW(journal_op);
-    size_t count = run->records.count;
-    uint64_t seq = run->seq;
+    int possible = run->journal_error == NULL && !run->events.lost;
+    journal_op *op = possible ? WALDO__NEW(journal_op) : NULL;
 
-    if (op == NULL || run->events.lost) {
-        waldo_error *error = NULL;
-
-        waldo__free(op);
-        run->events.lost = 0;
-        free_records(run);
-        waldo__error_nomem(&error);
-        waldo__run_rest(run, WALDO_STOP_FAILED, error);
+    if (op == NULL) {
+        commit_failed(run);
         return;
     }
     *op = (journal_op){ .rt = run->rt,
@@ -153,15 +256,25 @@ void waldo__run_commit(waldo_run *run, waldo__run_fn next, void *context)
                         .next = next,
                         .context = context,
                         .generation = run->generation,
+                        .usage = run->new_usage,
                         .items = run->transcript.count };
     waldo__task_init(&op->task, act, op);
     waldo__ring_init(&op->ring);
     waldo__ring_init(&op->of_run);
     waldo__ring_add(&run->rt->journal, &op->ring);
     waldo__ring_add(&run->journal, &op->of_run);
-    run->seq += count;
-    waldo__runtime_append(run->rt, run->id, seq, run->records.at, count, durable, op);
-    free_records(run);
+    waldo__runtime_append(run->rt, run->id, run->seq, run->records.at, run->records.count, durable,
+                          op);
+    if (op->answered && op->status == WALDO_ENOMEM) { /* nothing was taken */
+        waldo__ring_remove(&op->ring);
+        waldo__ring_remove(&op->of_run);
+        waldo__task_cancel(run->rt->loop, &op->task);
+        waldo__free(op);
+        commit_failed(run);
+        return;
+    }
+    run->seq += run->records.count;
+    handed_over(run);
 }
 
 void waldo__run_journal_drop(waldo_run *run)

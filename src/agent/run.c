@@ -21,9 +21,48 @@ waldo_run *waldo__run_of_rested(waldo__ring *node)
     return WALDO__CONTAINER(node, waldo_run, rested);
 }
 
-waldo_status waldo__run_scrub(waldo_run *run, waldo_str text, waldo__buf *out)
+/* ---- secrets ---- */
+
+void waldo__run_clean(waldo_run *run, waldo_str *text, waldo__buf *room)
 {
-    return waldo__scrub(run->rt->secrets, text, out);
+    waldo__buf_init(room, TEXT_MAX);
+    if (text->len == 0 || !waldo__secrets_found(run->rt->secrets, *text)) {
+        return;
+    }
+    run->events.lost |= waldo__scrub(run->rt->secrets, *text, room) != WALDO_OK;
+    *text = room->status == WALDO_OK ? waldo__buf_str(room) : WALDO__S("");
+}
+
+void waldo__run_clean_error(waldo_run *run, waldo_error **error)
+{
+    const char *from[] = { waldo_error_message(*error), waldo_error_provider_code(*error),
+                           waldo_error_request_id(*error) };
+    waldo__buf clean[WALDO__COUNT(from)];
+    waldo_status status = WALDO_OK;
+    int found = 0;
+
+    for (size_t i = 0; i < WALDO__COUNT(from); i++) {
+        waldo__buf_init(&clean[i], TEXT_MAX);
+        found |= waldo__secrets_found(run->rt->secrets, waldo__str(from[i]));
+    }
+    for (size_t i = 0; i < WALDO__COUNT(from) && found && status == WALDO_OK; i++) {
+        status = waldo__scrub(run->rt->secrets, waldo__str(from[i]), &clean[i]);
+    }
+    if (found && status == WALDO_OK) {
+        waldo__error_set_message(*error, waldo__buf_str(&clean[0]));
+        waldo_error_add_http(*error, waldo_error_http_status(*error), clean[1].ptr, clean[2].ptr,
+                             waldo_error_retry_after_ms(*error));
+        /* A message that could not be replaced for want of memory stands there as it was. */
+        found = waldo__secrets_found(run->rt->secrets, waldo__str(waldo_error_message(*error)));
+    }
+    if (found) {
+        waldo_error_free(*error);
+        *error = NULL;
+        waldo__error_nomem(error);
+    }
+    for (size_t i = 0; i < WALDO__COUNT(from); i++) {
+        waldo__buf_free(&clean[i]);
+    }
 }
 
 /* ---- states ---- */
@@ -33,11 +72,18 @@ static int is_working(waldo_run_state state)
     return state == WALDO_RUN_MODEL || state == WALDO_RUN_TOOLS;
 }
 
+int waldo__run_is_busy(const waldo_run *run)
+{
+    return is_working(run->state) || run->state == WALDO_RUN_WAITING;
+}
+
 static void call_ready(void *userdata)
 {
     waldo_run *run = userdata;
 
-    if (run->on_ready != NULL) {
+    if (run->doomed) {
+        waldo_run_free(run);
+    } else if (run->on_ready != NULL) {
         run->on_ready(run->ready_userdata, run); /* last: it may free the run */
     }
 }
@@ -72,6 +118,9 @@ void waldo__run_set_state(waldo_run *run, waldo_run_state state)
 
 static void keep_error(waldo_run *run, waldo_error *error)
 {
+    if (error != NULL) {
+        waldo__run_clean_error(run, &error);
+    }
     waldo_error_free(run->error);
     run->error = error;
     run->status = error != NULL ? waldo_error_status(error) : WALDO_OK;
@@ -92,15 +141,24 @@ static void record_rest(waldo_run *run)
     waldo__run_commit(run, NULL, NULL);
 }
 
+static waldo_error *take_interrupt_error(waldo_run *run)
+{
+    waldo_error *error = run->interrupt_error;
+
+    run->interrupt_error = NULL;
+    return error;
+}
+
 void waldo__run_rest(waldo_run *run, waldo_stop stop, waldo_error *error)
 {
-    if (!is_working(run->state) && run->state != WALDO_RUN_WAITING) {
+    if (!waldo__run_is_busy(run)) {
         waldo_error_free(error);
         return;
     }
     waldo__run_drop_request(run);
-    waldo__run_free_calls(run);
+    waldo__run_stop_calls(run);
     waldo__timer_disarm(run->rt->loop, &run->time_limit);
+    waldo_error_free(take_interrupt_error(run));
     run->interrupted = WALDO_STOP_NONE;
     run->generation++;
     run->stop = stop;
@@ -108,14 +166,6 @@ void waldo__run_rest(waldo_run *run, waldo_stop stop, waldo_error *error)
     waldo__run_set_state(run, WALDO_RUN_IDLE);
     record_rest(run);
     waldo__runtime_settle(run->rt);
-}
-
-static waldo_error *take_interrupt_error(waldo_run *run)
-{
-    waldo_error *error = run->interrupt_error;
-
-    run->interrupt_error = NULL;
-    return error;
 }
 
 static void rest_interrupted(waldo_run *run, void *context)
@@ -133,7 +183,7 @@ static const char *const settle_texts[] = {
 
 void waldo__run_interrupt(waldo_run *run, waldo_stop stop, waldo_error *error)
 {
-    if (!is_working(run->state) && run->state != WALDO_RUN_WAITING) {
+    if (!waldo__run_is_busy(run)) {
         waldo_error_free(error);
         return;
     }
@@ -147,18 +197,21 @@ void waldo__run_interrupt(waldo_run *run, waldo_stop stop, waldo_error *error)
     run->interrupt_error = error;
     run->generation++;
     waldo__run_drop_request(run);
+    run->in_callback++; /* tools hear of the end, and may free the run then */
     waldo__run_settle_calls(run, settle_texts[stop]);
     if (run->state == WALDO_RUN_WAITING) {
         waldo__run_set_state(run, WALDO_RUN_TOOLS); /* it does not wait for the host any more */
     }
     waldo__run_commit(run, rest_interrupted, NULL);
+    run->in_callback--;
 }
 
 void waldo_run_cancel(waldo_run *run)
 {
     waldo_error *error = NULL;
 
-    if (run == NULL || run->interrupted != WALDO_STOP_NONE) {
+    if (run == NULL || run->interrupted != WALDO_STOP_NONE || !waldo__run_is_busy(run) ||
+        waldo__loop_forked(run->rt->loop)) {
         return;
     }
     waldo_error_set(&error, WALDO_ECANCELED, WALDO_CLASS_USAGE, "the run was cancelled");
@@ -187,15 +240,19 @@ static void sandbox_news(void *userdata, const char *what, const char *text)
 {
     waldo_run *run = userdata;
     waldo__json_writer jw;
-    waldo__buf json, line = WALDO__BUF_INIT(TEXT_MAX);
+    waldo__buf json, room, line = WALDO__BUF_INIT(TEXT_MAX);
+    waldo_str clean = waldo__str(text);
 
-    waldo__buf_printf(&line, "%s: %s", what, text);
+    waldo__run_clean(run, &clean, &room);
+    waldo__buf_printf(&line, "%s: ", what);
+    run->events.lost |= waldo__buf_add_str(&line, clean) != WALDO_OK;
     waldo__events_text(&run->events, WALDO_EVENT_SANDBOX, waldo__buf_str(&line));
     waldo__record_begin(&json, &jw, "sandbox");
     waldo__jw_str(&jw, "what", waldo__str(what));
-    waldo__jw_str(&jw, "text", waldo__str(text));
+    waldo__jw_str(&jw, "text", clean);
     waldo__record_end(run, &json, &jw);
     waldo__buf_free(&line);
+    waldo__buf_free(&room);
     waldo__run_notify(run);
 }
 
@@ -253,13 +310,33 @@ static void take_options(waldo_run *run, const waldo_run_options *options)
     if (options->keys != NULL) {
         waldo__options_copy(&run->keys, sizeof run->keys, options->keys);
     }
-    if (run->id == NULL || run->label == NULL ||
-        (options->cancel != NULL &&
-         waldo__cancel_watch_new(run->rt->loop, options->cancel, cancel_triggered, run,
-                                 &run->cancel_watch) != WALDO_OK)) {
+    if (run->id == NULL || run->label == NULL) {
         waldo__error_nomem(&run->error);
     }
-    take_sandbox(run, options);
+}
+
+/* What else a run that can work needs. */
+static void take_parts(waldo_run *run, const waldo_run_options *options)
+{
+    waldo_status status = WALDO_OK;
+
+    if (options->prompt != NULL && !waldo__utf8_valid(waldo__str(options->prompt))) {
+        waldo_error_set(&run->error, WALDO_EUTF8, WALDO_CLASS_USAGE,
+                        "the prompt is not valid UTF-8: nothing was sent");
+        return;
+    }
+    if (options->cancel != NULL) {
+        status = waldo__cancel_watch_new(run->rt->loop, options->cancel, cancel_triggered, run,
+                                         &run->cancel_watch);
+    }
+    if (status == WALDO_ENOMEM) {
+        waldo__error_nomem(&run->error);
+    } else if (status != WALDO_OK) {
+        waldo_error_set(&run->error, status, WALDO_CLASS_USAGE, "the run's cancel object: %s",
+                        waldo_status_text(status));
+    } else {
+        take_sandbox(run, options);
+    }
 }
 
 static void init_parts(waldo_run *run)
@@ -272,19 +349,6 @@ static void init_parts(waldo_run *run)
     waldo__turn_init(run);
     run->state = WALDO_RUN_IDLE;
     run->status = WALDO_PENDING;
-}
-
-static void record_created(waldo_run *run)
-{
-    waldo__json_writer jw;
-    waldo__buf json;
-
-    waldo__record_begin(&json, &jw, "run");
-    waldo__jw_int(&jw, "version", 1);
-    waldo__jw_str(&jw, "id", waldo__str(run->id));
-    waldo__jw_str(&jw, "label", waldo__str(run->label));
-    waldo__jw_int(&jw, "created_ms", waldo__wall_ms());
-    waldo__record_end(run, &json, &jw);
 }
 
 /* A run that could not be made is at rest as failed, and is handed out as such. */
@@ -318,18 +382,18 @@ waldo_run *waldo_run_new(waldo_runtime *rt, waldo_agent *agent, const waldo_run_
         run->agent = waldo_agent_ref(agent);
         take_options(run, &options);
     }
-    if (run->error == NULL && options.prompt != NULL &&
-        !waldo__utf8_valid(waldo__str(options.prompt))) {
-        waldo_error_set(&run->error, WALDO_EUTF8, WALDO_CLASS_USAGE,
-                        "the prompt is not valid UTF-8: nothing was sent");
+    if (run->error == NULL) {
+        take_parts(run, &options);
     }
-    if (run->error != NULL) {
+    if (run->error == NULL) {
+        waldo__record_created(run);
+    }
+    if (run->events.lost || (run->error == NULL && options.prompt != NULL &&
+                             waldo_run_send(run, options.prompt) == WALDO_ENOMEM)) {
+        waldo__error_nomem(&run->error);
+    }
+    if (run->error != NULL && run->status == WALDO_PENDING) {
         start_broken(run);
-        return run;
-    }
-    record_created(run);
-    if (options.prompt != NULL) {
-        waldo_run_send(run, options.prompt);
     }
     return run;
 }
@@ -338,14 +402,24 @@ waldo_run *waldo_run_new(waldo_runtime *rt, waldo_agent *agent, const waldo_run_
 
 static void begin_prompt(waldo_run *run)
 {
+    waldo_error *error = NULL;
+
     run->turns = 0;
     run->calls_made = 0;
     run->stop = WALDO_STOP_NONE;
     keep_error(run, NULL);
     run->status = WALDO_PENDING;
-    if (run->limits.max_time_ms > 0) {
+    waldo__run_set_state(run, WALDO_RUN_MODEL);
+    if (run->seq == 0 && run->records.count == 0) {
+        waldo__record_created(run); /* the first try did not get so far */
+    }
+    waldo__run_settle_calls(run, settle_texts[WALDO_STOP_FAILED]);
+    if (run->limits.max_time_ms > 0 &&
         waldo__timer_arm(run->rt->loop, &run->time_limit,
-                         waldo__deadline_ns(run->limits.max_time_ms));
+                         waldo__deadline_ns(run->limits.max_time_ms)) != WALDO_OK) {
+        waldo__error_nomem(&error);
+        waldo__run_rest(run, WALDO_STOP_FAILED, error);
+        return;
     }
     waldo__run_ask(run);
 }
@@ -356,6 +430,9 @@ waldo_status waldo_run_send_text(waldo_run *run, waldo_str text)
 
     if (run == NULL || run->broken || run->rt->closing) {
         return WALDO_ECLOSED;
+    }
+    if (waldo__loop_forked(run->rt->loop)) {
+        return WALDO_EFORKED;
     }
     if (!waldo__utf8_valid(text) || memchr(text.ptr, '\0', text.len) != NULL) {
         return WALDO_EUTF8;
@@ -421,6 +498,9 @@ waldo_status waldo_run_next(waldo_run *run, int64_t timeout_ms, const waldo_even
     if (run == NULL || ret_event == NULL) {
         return WALDO_EINVAL;
     }
+    if (run->rt->loop != NULL && waldo__loop_forked(run->rt->loop)) {
+        return WALDO_EFORKED;
+    }
     run->events.observed = 1;
     if (timeout_ms != 0 && !can_pull(run)) {
         status = waldo__runtime_drive(run->rt, timeout_ms, can_pull, run);
@@ -444,7 +524,7 @@ waldo_status waldo_run_next(waldo_run *run, int64_t timeout_ms, const waldo_even
 
 void waldo_run_on_ready(waldo_run *run, waldo_run_ready_fn ready, void *userdata)
 {
-    if (run == NULL || run->rt->loop == NULL) {
+    if (run == NULL || run->rt->loop == NULL || waldo__loop_forked(run->rt->loop)) {
         return;
     }
     run->on_ready = ready;
@@ -506,11 +586,16 @@ void waldo_run_free(waldo_run *run)
     if (run == NULL) {
         return;
     }
+    rt = run->rt;
+    if (rt->loop != NULL && waldo__loop_forked(rt->loop)) {
+        return; /* its requests and machines are the parent's: touch nothing */
+    }
     if (run->in_callback > 0) {
-        run->doomed = 1; /* freed when the callback has returned */
+        run->doomed = 1; /* freed from the run queue, when the callback has returned */
+        waldo__task_queue(rt->loop, &run->ready_task);
         return;
     }
-    rt = run->rt;
+    run->in_callback = 1;
     stop_work(run);
     waldo__events_free(&run->events);
     waldo__transcript_free(&run->transcript);
@@ -524,6 +609,7 @@ void waldo_run_free(waldo_run *run)
     waldo__buf_free(&run->key_name);
     waldo_error_free(run->error);
     waldo_error_free(run->interrupt_error);
+    waldo_error_free(run->journal_error);
     waldo_sandbox_spec_unref(run->spec);
     waldo_agent_unref(run->agent);
     waldo__free(run->id);

@@ -37,6 +37,7 @@ typedef struct waldo__slot {
     waldo__buf edited;     /* arguments the host put in their place; empty: none */
     waldo__buf result;
     int is_error;
+    int unrecorded;          /* memory was out for the record of its result */
     waldo__scrubber live[2]; /* of its two output streams */
 } waldo__slot;
 
@@ -70,10 +71,12 @@ struct waldo_run {
     waldo_sandbox_spec *spec;
 
     waldo__transcript transcript;
-    size_t announced; /* items reported as final */
+    size_t announced;  /* items reported as final */
+    size_t journalled; /* items handed to the store; the others can be taken back */
     struct {
         WALDO__VEC(char *);
-    } queued; /* texts from the user for the next request */
+    } queued;     /* texts from the user for the next request */
+    size_t taken; /* of them in the transcript, but not yet handed to the store */
     waldo__buf answer;
 
     waldo__events events;
@@ -85,9 +88,12 @@ struct waldo_run {
     uint64_t seq;        /* records appended so far */
     struct {
         WALDO__VEC(waldo_str);
-    } records; /* to be appended with the next commit */
+    } records;                  /* to be appended with the next commit */
+    waldo_usage new_usage;      /* recorded in them; counts when durable */
+    waldo_error *journal_error; /* the store failed: the journal cannot go on */
 
     waldo_encoder *encoder;
+    int new_epoch;  /* its record is not handed to the store yet */
     size_t encoded; /* items the encoder has */
     waldo__transfer *transfer;
     waldo_reader *reader;
@@ -111,6 +117,7 @@ struct waldo_run {
     struct {
         WALDO__VEC(waldo__slot *);
     } slots;
+    int batch_over; /* their results are in the transcript: they go with the next commit */
     size_t running;
     struct {
         WALDO__VEC(waldo_tool *);
@@ -133,8 +140,17 @@ void waldo__run_interrupt(waldo_run *run, waldo_stop stop, waldo_error *error);
 /* Something can be pulled. */
 void waldo__run_notify(waldo_run *run);
 
-/* Secrets out, as text that will leave. */
-waldo_status waldo__run_scrub(waldo_run *run, waldo_str text, waldo__buf *out);
+/*
+ * Replace secrets in a text that will leave. The clean one is in room, which the caller frees; without
+ * memory it is empty and the run is going to fail.
+ */
+void waldo__run_clean(waldo_run *run, waldo_str *text, waldo__buf *room);
+
+/* The same for an error, whose words may be the provider's. */
+void waldo__run_clean_error(waldo_run *run, waldo_error **error);
+
+/* A run that has work: not at rest, not closed. */
+int waldo__run_is_busy(const waldo_run *run);
 
 /* ---- journal.c ---- */
 
@@ -143,6 +159,9 @@ typedef void (*waldo__run_fn)(waldo_run *run, void *context);
 
 struct waldo__json_writer;
 
+/* The first record. */
+void waldo__record_created(waldo_run *run);
+
 /* Begin and end one record: {"t":type, ... }. */
 void waldo__record_begin(waldo__buf *json, struct waldo__json_writer *jw, const char *type);
 void waldo__record_end(waldo_run *run, waldo__buf *json, struct waldo__json_writer *jw);
@@ -150,7 +169,11 @@ void waldo__record_end(waldo_run *run, waldo__buf *json, struct waldo__json_writ
 /* Add items to transcript and journal. */
 waldo_status waldo__run_add_items(waldo_run *run, const waldo_item *items, size_t count);
 
-/* Append what was recorded; then, durable, announce items and go on with next. */
+/*
+ * Append what was recorded; then, durable, announce items and go on with next. Without memory, or
+ * after the store has failed, the run comes to rest as failed instead, and what was not handed over
+ * is as if it had not happened.
+ */
 void waldo__run_commit(waldo_run *run, waldo__run_fn next, void *context);
 
 /* Forget continuations of a run that is being freed, and of a runtime. */
@@ -182,6 +205,9 @@ void waldo__run_free_epoch(waldo_run *run);
 /* Text, reasoning and calls: what one response is made of. */
 int waldo__is_response_part(waldo_item_kind kind);
 
+/* Where the response at the end of the transcript begins; its end when there is none. */
+size_t waldo__run_response_start(const waldo_run *run);
+
 /* ---- calls.c ---- */
 
 /* Run the calls among items [from, count of the transcript). */
@@ -192,6 +218,9 @@ void waldo__run_skip_calls(waldo_run *run, size_t from, waldo_stop stop, waldo_e
 
 /* End every call that is not done, with this text as its result. */
 void waldo__run_settle_calls(waldo_run *run, const char *text);
+
+/* Stop the calls; they stay open until the next prompt settles them. */
+void waldo__run_stop_calls(waldo_run *run);
 
 void waldo__run_free_calls(waldo_run *run);
 

@@ -163,8 +163,11 @@ waldo_status waldo_runtime_add_secret(waldo_runtime *rt, const char *name, waldo
     if (rt == NULL || name == NULL || value.len < SHORTEST) {
         return WALDO_EINVAL;
     }
-    return rt->error != NULL ? waldo_error_status(rt->error)
-                             : waldo__secrets_put(rt->secrets, name, value, 0);
+    if (rt->error != NULL) {
+        return waldo_error_status(rt->error);
+    }
+    return waldo__loop_forked(rt->loop) ? WALDO_EFORKED
+                                        : waldo__secrets_put(rt->secrets, name, value, 0);
 }
 
 /* ---- what the sandbox layer needs ---- */
@@ -265,7 +268,7 @@ waldo_run *waldo_runtime_next(waldo_runtime *rt, int64_t timeout_ms)
 {
     waldo__ring *node;
 
-    if (rt == NULL) {
+    if (rt == NULL || (rt->loop != NULL && waldo__loop_forked(rt->loop))) {
         return NULL;
     }
     if (rt->loop != NULL) {
@@ -345,10 +348,14 @@ waldo_status waldo_runtime_close(waldo_runtime *rt, int64_t grace_ms, waldo_clos
 {
     waldo_status status = rt != NULL ? waldo__runtime_check(rt, NULL) : WALDO_EINVAL;
 
+    grace_ms = grace_ms < 0 ? FINISH_GRACE_MS : grace_ms;
+    if (status == WALDO_OK) {
+        status = waldo__timer_arm(rt->loop, &rt->close_timer,
+                                  waldo__deadline_ns(grace_ms + CLOSE_SLACK_MS));
+    }
     if (status != WALDO_OK) {
         return status;
     }
-    grace_ms = grace_ms < 0 ? FINISH_GRACE_MS : grace_ms;
     rt->closing = 1;
     rt->closed = done;
     rt->closed_userdata = userdata;
@@ -361,7 +368,6 @@ waldo_status waldo_runtime_close(waldo_runtime *rt, int64_t grace_ms, waldo_clos
         next = node->next;
         waldo__sandbox_end(waldo__sandbox_of_node(node), grace_ms);
     }
-    waldo__timer_arm(rt->loop, &rt->close_timer, waldo__deadline_ns(grace_ms + CLOSE_SLACK_MS));
     waldo__task_queue(rt->loop, &rt->close_task);
     return WALDO_OK;
 }
@@ -413,6 +419,10 @@ void waldo_runtime_free(waldo_runtime *rt)
     }
     if (rt->loop != NULL && waldo__loop_forked(rt->loop)) {
         return; /* everything shares descriptors and peers with the parent: touch nothing */
+    }
+    if (rt->loop != NULL && waldo__loop_check(rt->loop) == WALDO_EREENTRANT) {
+        waldo__log(rt->loop, WALDO_LOG_ERROR, "runtime", "not freed: a callback is at work");
+        return;
     }
     rt->closing = 2;
     while (!waldo__ring_empty(&rt->runs)) {

@@ -19,6 +19,8 @@ struct waldo_tool {
 /* Answers every allocation failure, so that a list of tools never ends early. */
 static waldo_tool no_memory_tool = { .refs = 1, .options = { .name = "" }, .schema = (char *)"" };
 
+static const char no_text[] = ""; /* stands for text there was no memory for */
+
 static int is_shared(const waldo_tool *tool)
 {
     return tool == &no_memory_tool;
@@ -175,13 +177,31 @@ static waldo_status make_schema(waldo_tool *tool, const waldo_tool_options *opti
                                                 "tool %s: schema is too large", options->name);
 }
 
+static const char *keep_text(waldo_tool *tool, const char *text)
+{
+    const char *copy = waldo__strdup(text != NULL ? text : "");
+
+    if (copy == NULL) {
+        waldo__error_nomem(&tool->error);
+    }
+    return copy != NULL ? copy : no_text;
+}
+
+static void free_text(const char *text)
+{
+    if (text != no_text) {
+        waldo__free((char *)text);
+    }
+}
+
 /* Fill a zeroed tool; what goes wrong is remembered in it. */
 static void fill(waldo_tool *tool, const waldo_tool_options *from)
 {
     waldo_tool_options *options = &tool->options;
 
     if (from == NULL || waldo__options_copy(options, sizeof *options, from) != WALDO_OK) {
-        *options = (waldo_tool_options){ .size = sizeof *options };
+        *options =
+            (waldo_tool_options){ .size = sizeof *options, .name = no_text, .about = no_text };
         waldo_error_set(&tool->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
                         "tool options have no valid size: use WALDO_TOOL()");
         return;
@@ -189,13 +209,10 @@ static void fill(waldo_tool *tool, const waldo_tool_options *from)
     if (check_options(options, &tool->error) == WALDO_OK) {
         make_schema(tool, options, &tool->error);
     }
-    options->name = waldo__strdup(options->name != NULL ? options->name : "");
-    options->about = waldo__strdup(options->about != NULL ? options->about : "");
+    options->name = keep_text(tool, options->name);
+    options->about = keep_text(tool, options->about);
     options->params = NULL;
     options->schema_json = NULL;
-    if (options->name == NULL || options->about == NULL) {
-        waldo__error_nomem(&tool->error);
-    }
 }
 
 waldo_tool *waldo_tool_new(const waldo_tool_options *options)
@@ -226,8 +243,8 @@ void waldo_tool_unref(waldo_tool *tool)
     if (tool->options.destroy != NULL) {
         tool->options.destroy(tool->options.userdata);
     }
-    waldo__free((char *)tool->options.name);
-    waldo__free((char *)tool->options.about);
+    free_text(tool->options.name);
+    free_text(tool->options.about);
     waldo__free(tool->schema);
     waldo_error_free(tool->error);
     waldo__free(tool);

@@ -47,15 +47,20 @@ static waldo_status fetch_key(waldo_run *run, int renew, waldo_error **ret_err)
     }
     if (source == &run->rt->keys) {
         status = waldo__secrets_fetch(run->rt->secrets, source, name, renew, NULL);
-        return status == WALDO_OK ? waldo__buf_puts(&run->key_name, name) : WALDO_OK;
+        if (status == WALDO_OK) {
+            status = waldo__buf_puts(&run->key_name, name);
+        }
+        return status == WALDO_ENOMEM ? waldo__error_nomem(ret_err) : WALDO_OK;
     }
     status = source->get(source->userdata, name, &value, &expires_at);
     if (status != WALDO_OK) {
         return WALDO_OK;
     }
     waldo__sha256_hex(value, hash);
-    waldo__buf_printf(&run->key_name, "%s#%.8s", name, hash);
-    status = waldo__secrets_put(run->rt->secrets, run->key_name.ptr, value, expires_at);
+    status = waldo__buf_printf(&run->key_name, "%s#%.8s", name, hash);
+    if (status == WALDO_OK) {
+        status = waldo__secrets_put(run->rt->secrets, run->key_name.ptr, value, expires_at);
+    }
     return status == WALDO_OK
                ? status
                : waldo_error_set(ret_err, status, WALDO_CLASS_USAGE, "key %s could not be kept: %s",
@@ -69,9 +74,8 @@ static void scrub_delta(waldo_run *run, waldo__scrubber *scrubber, waldo_event_k
 {
     waldo__buf clean = WALDO__BUF_INIT(ANSWER_MAX);
 
-    if (waldo__scrubber_feed(scrubber, text, &clean) == WALDO_OK) {
-        waldo__events_delta(&run->events, kind, waldo__buf_str(&clean));
-    }
+    run->events.lost |= waldo__scrubber_feed(scrubber, text, &clean) != WALDO_OK;
+    waldo__events_delta(&run->events, kind, waldo__buf_str(&clean));
     waldo__buf_free(&clean);
 }
 
@@ -79,22 +83,24 @@ static void flush_scrubber(waldo_run *run, waldo__scrubber *scrubber, waldo_even
 {
     waldo__buf clean = WALDO__BUF_INIT(ANSWER_MAX);
 
-    if (waldo__scrubber_finish(scrubber, &clean) == WALDO_OK) {
-        waldo__events_delta(&run->events, kind, waldo__buf_str(&clean));
-    }
+    run->events.lost |= waldo__scrubber_finish(scrubber, &clean) != WALDO_OK;
+    waldo__events_delta(&run->events, kind, waldo__buf_str(&clean));
     waldo__buf_free(&clean);
 }
 
 static waldo_status on_delta(void *userdata, waldo_delta_kind kind, waldo_str text)
 {
     waldo_run *run = userdata;
+    waldo__buf room;
 
     if (kind == WALDO_DELTA_TEXT) {
         scrub_delta(run, &run->text_scrubber, WALDO_EVENT_TEXT, text);
     } else if (kind == WALDO_DELTA_REASONING) {
         scrub_delta(run, &run->reasoning_scrubber, WALDO_EVENT_REASONING, text);
     } else if (kind == WALDO_DELTA_WARNING) {
+        waldo__run_clean(run, &text, &room);
         waldo__events_text(&run->events, WALDO_EVENT_WARNING, text);
+        waldo__buf_free(&room);
     }
     return WALDO_OK;
 }
@@ -118,7 +124,10 @@ static void on_head(void *userdata, const waldo__http_head *head)
                 ->new_reader(waldo__model_options(run->agent->model), type, &run->reader) !=
             WALDO_OK) {
             run->reader = NULL;
+            waldo__error_nomem(&run->read_error);
         }
+    } else if (run->head.status == WALDO_ENOMEM) {
+        waldo__error_nomem(&run->read_error);
     }
 }
 
@@ -127,7 +136,10 @@ static void keep_refusal(waldo_run *run, waldo_str bytes)
 {
     size_t room = run->refusal.max - run->refusal.len;
 
-    waldo__buf_add(&run->refusal, bytes.ptr, bytes.len < room ? bytes.len : room);
+    if (waldo__buf_add(&run->refusal, bytes.ptr, bytes.len < room ? bytes.len : room) ==
+        WALDO_ENOMEM) {
+        waldo__error_nomem(&run->read_error);
+    }
 }
 
 static waldo_status on_body(void *userdata, waldo_str bytes)
@@ -162,42 +174,19 @@ void waldo__run_resume_reading(waldo_run *run)
 
 /* ---- the response ---- */
 
-static void add_usage(int64_t *total, int64_t more)
+/* Reported when it is durable. */
+static void record_usage(waldo_run *run, const waldo_usage *usage)
 {
-    if (more >= 0) {
-        *total = (*total >= 0 ? *total : 0) + more;
-    }
-}
-
-static void count_usage(waldo_run *run, const waldo_usage *usage)
-{
-    waldo_event *event = waldo__events_push(&run->events, WALDO_EVENT_USAGE);
     waldo__json_writer jw;
     waldo__buf json;
 
-    add_usage(&run->usage.input_tokens, usage->input_tokens);
-    add_usage(&run->usage.output_tokens, usage->output_tokens);
-    add_usage(&run->usage.cached_tokens, usage->cached_tokens);
-    add_usage(&run->usage.reasoning_tokens, usage->reasoning_tokens);
-    if (event != NULL) {
-        event->usage = *usage;
-    }
+    run->new_usage = *usage;
     waldo__record_begin(&json, &jw, "usage");
     waldo__jw_int(&jw, "input_tokens", usage->input_tokens);
     waldo__jw_int(&jw, "output_tokens", usage->output_tokens);
     waldo__jw_int(&jw, "cached_tokens", usage->cached_tokens);
     waldo__jw_int(&jw, "reasoning_tokens", usage->reasoning_tokens);
     waldo__record_end(run, &json, &jw);
-}
-
-static waldo_str scrub_into(waldo_run *run, waldo_str text, waldo__buf *room)
-{
-    if (text.len == 0 || !waldo__secrets_found(run->rt->secrets, text)) {
-        return text;
-    }
-    waldo__buf_init(room, ANSWER_MAX);
-    return waldo__scrub(run->rt->secrets, text, room) == WALDO_OK ? waldo__buf_str(room)
-                                                                  : WALDO__S("[secret]");
 }
 
 /* Items come in without secrets; verbatim provider JSON that holds one is dropped. */
@@ -208,10 +197,12 @@ static waldo_status add_response_items(waldo_run *run, const waldo_response *res
     waldo__buf_clear(&run->answer);
     for (size_t i = 0; i < response->item_count && status == WALDO_OK; i++) {
         waldo_item item = response->items[i];
-        waldo__buf text = { 0 }, args = { 0 };
+        waldo_str *words[] = { &item.text, &item.args, &item.name, &item.id };
+        waldo__buf room[WALDO__COUNT(words)];
 
-        item.text = scrub_into(run, item.text, &text);
-        item.args = scrub_into(run, item.args, &args);
+        for (size_t k = 0; k < WALDO__COUNT(words); k++) {
+            waldo__run_clean(run, words[k], &room[k]);
+        }
         if (waldo__secrets_found(run->rt->secrets, item.raw)) {
             item.raw = WALDO__S("");
         }
@@ -219,10 +210,11 @@ static waldo_status add_response_items(waldo_run *run, const waldo_response *res
             waldo__buf_add_str(&run->answer, item.text);
         }
         status = waldo__run_add_items(run, &item, 1);
-        waldo__buf_free(&text);
-        waldo__buf_free(&args);
+        for (size_t k = 0; k < WALDO__COUNT(words); k++) {
+            waldo__buf_free(&room[k]);
+        }
     }
-    return status;
+    return status == WALDO_OK ? run->answer.status : status;
 }
 
 static int has_calls(const waldo_run *run, size_t from)
@@ -272,12 +264,8 @@ static void after_response(waldo_run *run, void *context)
 {
     waldo_finish finish = (waldo_finish)(intptr_t)context;
     waldo_error *error = NULL;
-    size_t from = run->transcript.count;
+    size_t from = waldo__run_response_start(run);
 
-    while (from > 0 &&
-           waldo__is_response_part(waldo__transcript_item(&run->transcript, from - 1)->kind)) {
-        from--;
-    }
     if (end_dead(run, from, finish)) {
         return;
     }
@@ -309,7 +297,7 @@ static void take_response(waldo_run *run, const waldo_response *response)
     flush_scrubber(run, &run->reasoning_scrubber, WALDO_EVENT_REASONING);
     flush_scrubber(run, &run->text_scrubber, WALDO_EVENT_TEXT);
     status = add_response_items(run, response);
-    count_usage(run, &response->usage);
+    record_usage(run, &response->usage);
     if (status != WALDO_OK) {
         run->events.lost = 1; /* the commit turns it into the run's failure */
     }
@@ -341,21 +329,10 @@ static void tell_retry(waldo_run *run, const waldo_error *error, int64_t delay_m
 
     waldo__buf_printf(&text, "%s; try %u in %lld ms; what was shown of the answer so far is void",
                       waldo_error_message(error), run->attempt + 1, (long long)delay_ms);
+    run->events.lost |= text.status != WALDO_OK;
     waldo__events_text(&run->events, WALDO_EVENT_RETRY, waldo__buf_str(&text));
     waldo__buf_free(&text);
     waldo__run_notify(run);
-}
-
-/* The provider's words may hold what we sent. */
-static void scrub_error(waldo_run *run, waldo_error *error)
-{
-    waldo__buf clean = WALDO__BUF_INIT(HEAD_MAX);
-
-    if (error != NULL && waldo__scrub(run->rt->secrets, waldo__str(waldo_error_message(error)),
-                                      &clean) == WALDO_OK) {
-        waldo__error_set_message(error, waldo__buf_str(&clean));
-    }
-    waldo__buf_free(&clean);
 }
 
 /* A request failed: renew the key once, try again, or come to rest. error is taken. */
@@ -364,7 +341,7 @@ static void request_failed(waldo_run *run, waldo_error *error)
     int64_t delay_ms;
 
     free_reader(run);
-    scrub_error(run, error);
+    waldo__run_clean_error(run, &error); /* the provider's words may hold what we sent */
     if (run->http_status == HTTP_UNAUTHORIZED && !run->key_renewed && run->key_name.len > 0) {
         run->key_renewed = 1;
         if (fetch_key(run, 1, NULL) == WALDO_OK && run->key_name.len > 0) {
@@ -381,7 +358,12 @@ static void request_failed(waldo_run *run, waldo_error *error)
     }
     tell_retry(run, error, delay_ms);
     waldo_error_free(error);
-    waldo__timer_arm(run->rt->loop, &run->retry_timer, waldo__deadline_ns(delay_ms));
+    error = NULL;
+    if (waldo__timer_arm(run->rt->loop, &run->retry_timer, waldo__deadline_ns(delay_ms)) !=
+        WALDO_OK) {
+        waldo__error_nomem(&error);
+        waldo__run_rest(run, WALDO_STOP_FAILED, error);
+    }
 }
 
 static void on_done(void *userdata, waldo_status status, const waldo_error *transport)
@@ -548,15 +530,12 @@ static waldo_status take_queued(waldo_run *run)
 {
     waldo_status status = WALDO_OK;
 
-    for (size_t i = 0; i < run->queued.count && status == WALDO_OK; i++) {
+    for (; run->taken < run->queued.count && status == WALDO_OK; run->taken++) {
+        const char *text = run->queued.at[run->taken];
+
         status = waldo__run_add_items(
-            run, &(waldo_item){ .kind = WALDO_ITEM_USER, .text = waldo__str(run->queued.at[i]) },
-            1);
+            run, &(waldo_item){ .kind = WALDO_ITEM_USER, .text = waldo__str(text) }, 1);
     }
-    for (size_t i = 0; i < run->queued.count; i++) {
-        waldo__free(run->queued.at[i]);
-    }
-    run->queued.count = 0;
     return status;
 }
 
@@ -564,6 +543,7 @@ void waldo__run_ask(waldo_run *run)
 {
     waldo_error *error = NULL;
 
+    waldo__run_set_state(run, WALDO_RUN_MODEL);
     if (take_queued(run) != WALDO_OK) {
         run->events.lost = 1;
     }
@@ -571,7 +551,6 @@ void waldo__run_ask(waldo_run *run)
         waldo__run_interrupt(run, WALDO_STOP_LIMIT, error);
         return;
     }
-    waldo__run_set_state(run, WALDO_RUN_MODEL);
     if (run->encoder == NULL) {
         if (waldo__run_begin_epoch(run, "first request", &error) != WALDO_OK) {
             waldo__run_interrupt(run, WALDO_STOP_FAILED, error);
@@ -600,5 +579,5 @@ void waldo__turn_init(waldo_run *run)
     waldo__buf_init(&run->refusal, REFUSAL_MAX);
     waldo__buf_init(&run->answer, ANSWER_MAX);
     waldo__buf_init(&run->key_name, HEAD_MAX);
-    run->usage = (waldo_usage){ -1, -1, -1, -1 };
+    run->usage = run->new_usage = (waldo_usage){ -1, -1, -1, -1 };
 }

@@ -84,9 +84,4 @@ void waldo__poster_take(waldo_poster *poster, waldo__task *queue); /* after wake
 void waldo__poster_close(waldo_poster *poster);                    /* the loop is going */
 void waldo__poster_drop(waldo__task *task); /* free a task that is a post; others are left alone */
 
-/* Any thread. The task's memory is the caller's; ECLOSED when the loop is gone. */
-waldo_status waldo__poster_add(waldo_poster *poster, waldo__task *task);
-/* Take a task back that was added and not yet taken; 0 when it is not there. */
-int waldo__poster_remove(waldo_poster *poster, waldo__task *task);
-
 #endif

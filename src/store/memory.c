@@ -116,15 +116,17 @@ static void memory_append(void *self, const char *name, uint64_t expected_seq,
 {
     memory *store = self;
     waiting *entry = WALDO__VEC_PUSH(&store->waiting);
+    waldo_status status = entry != NULL ? WALDO_OK : WALDO_ENOMEM;
 
-    /* Without memory for the answer there is none: the caller waits, which is the safe side. */
-    if (entry == NULL) {
+    if (entry != NULL && store->keep) {
+        status = keep_records(store, name, expected_seq, records, count);
+    }
+    if (status == WALDO_ENOMEM) {
+        store->waiting.count -= entry != NULL;
+        done(userdata, status);
         return;
     }
-    *entry = (waiting){ .done = done, .userdata = userdata };
-    if (store->keep) {
-        entry->status = keep_records(store, name, expected_seq, records, count);
-    }
+    *entry = (waiting){ .done = done, .userdata = userdata, .status = status };
 }
 
 static waldo_status memory_load(void *self, const char *name, uint64_t from_seq,

@@ -115,9 +115,7 @@ waldo_status waldo__transcript_append(waldo__transcript *transcript, const waldo
 
         if (slot == NULL) {
             entry_free(made);
-            while (transcript->count > before) {
-                entry_free(transcript->at[--transcript->count]);
-            }
+            waldo__transcript_truncate(transcript, before);
             return WALDO_ENOMEM;
         }
         *slot = made;
@@ -125,11 +123,16 @@ waldo_status waldo__transcript_append(waldo__transcript *transcript, const waldo
     return WALDO_OK;
 }
 
+void waldo__transcript_truncate(waldo__transcript *transcript, size_t count)
+{
+    while (transcript->count > count) {
+        entry_free(transcript->at[--transcript->count]);
+    }
+}
+
 void waldo__transcript_free(waldo__transcript *transcript)
 {
-    for (size_t i = 0; i < transcript->count; i++) {
-        entry_free(transcript->at[i]);
-    }
+    waldo__transcript_truncate(transcript, 0);
     WALDO__VEC_FREE(transcript);
 }
 
@@ -151,5 +154,5 @@ waldo_str waldo__transcript_json(waldo__transcript *transcript, size_t index)
         e->json = waldo__buf_take(&json, &e->json_len);
     }
     waldo__buf_free(&json);
-    return waldo__strn(e->json, e->json_len);
+    return e->json != NULL ? waldo__strn(e->json, e->json_len) : WALDO__S("");
 }

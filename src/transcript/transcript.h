@@ -18,6 +18,9 @@ waldo_status waldo__transcript_append(waldo__transcript *transcript, const waldo
                                       size_t count);
 void waldo__transcript_free(waldo__transcript *transcript);
 
+/* Forget the items behind the first count. */
+void waldo__transcript_truncate(waldo__transcript *transcript, size_t count);
+
 /* Borrowed until the transcript is freed. */
 const waldo_item *waldo__transcript_item(const waldo__transcript *transcript, size_t index);
 waldo_str waldo__transcript_json(waldo__transcript *transcript, size_t index); /* "": no memory */

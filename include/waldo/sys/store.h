@@ -17,7 +17,10 @@ extern "C" {
 
 #define WALDO_STORE_VERSION 1u
 
-/** Called exactly once for an append or a lease, never from inside the call that asked for it. */
+/**
+ * Called exactly once for an append or a lease; from inside the call that asked for it only with
+ * WALDO_ENOMEM, when nothing was taken.
+ */
 typedef void (*waldo_store_done_fn)(void *userdata, waldo_status status);
 
 /** Receives the records of a load in order; a non-zero return stops it and is handed back. */
