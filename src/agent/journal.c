@@ -194,8 +194,8 @@ static void free_records(waldo_run *run)
 static const waldo_usage no_usage = { -1, -1, -1, -1 };
 
 /*
- * What cannot be handed to the store is taken back: items out of the transcript, texts back into the
- * queue, results back to their calls, which the next prompt settles.
+ * What cannot be handed to the store is taken back: items out of the transcript, texts back into
+ * the queue, results back to their calls, which the next prompt settles.
  */
 static void commit_failed(waldo_run *run)
 {

@@ -141,8 +141,8 @@ void waldo__run_interrupt(waldo_run *run, waldo_stop stop, waldo_error *error);
 void waldo__run_notify(waldo_run *run);
 
 /*
- * Replace secrets in a text that will leave. The clean one is in room, which the caller frees; without
- * memory it is empty and the run is going to fail.
+ * Replace secrets in a text that will leave. The clean one is in room, which the caller frees;
+ * without memory it is empty and the run is going to fail.
  */
 void waldo__run_clean(waldo_run *run, waldo_str *text, waldo__buf *room);
 

@@ -105,12 +105,13 @@ void waldo__loop_remove_hook(waldo__loop *loop, waldo__hook *hook);
 waldo_poster *waldo__loop_poster(waldo__loop *loop);
 
 /*
- * Any thread: waldo_poster_post() without an allocation. The task's memory is the caller's, and it must
- * not be queued. WALDO_ECLOSED when the loop is gone; dropped when it goes first; WALDO_EFORKED.
+ * Any thread: waldo_poster_post() without an allocation. The task's memory is the caller's, and it
+ * must not be queued. WALDO_ECLOSED when the loop is gone; dropped when it goes first;
+ * WALDO_EFORKED.
  */
 waldo_status waldo__poster_add(waldo_poster *poster, waldo__task *task);
 
-/* Take a task back that was added; 0 when the poster does not have it (any more). Not after fork. */
+/* Take a task back that was added; 0: the poster does not have it (any more). Not after fork. */
 int waldo__poster_remove(waldo_poster *poster, waldo__task *task);
 
 /* ---- cancel objects ---- */

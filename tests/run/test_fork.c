@@ -1,6 +1,6 @@
 /*
- * In a forked child every object is dead: whatever the child calls says so or does nothing, and what the
- * parent has under way goes on.
+ * In a forked child every object is dead: whatever the child calls says so or does nothing, and
+ * what the parent has under way goes on.
  */
 #include <sys/wait.h>
 #include <unistd.h>

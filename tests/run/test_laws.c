@@ -1,4 +1,7 @@
-/* What DESIGN calls laws, where a run could break one: durability at every append, bytes of requests, limits. */
+/*
+ * What holds for every run: nothing is told before it is kept, requests only grow, no secret
+ * leaves, limits end in rest, and callbacks may do anything.
+ */
 #include <waldo/sys/store.h>
 
 #include "fixture.h"
@@ -7,7 +10,7 @@
 
 enum { MOST_APPENDS = 64 };
 
-/* ---- a store that fails one append, and from then on keeps what comes, as a careless one would ---- */
+/* ---- a store that fails one append and keeps what comes behind, as a careless one would ---- */
 
 typedef struct bad_store {
     size_t appends;
@@ -94,7 +97,7 @@ static size_t kept(const bad_store *s, const char *part)
     "{\"id\":\"c2\",\"name\":\"echo\",\"arguments\":\"{\\\"text\\\":\\\"b\\\"}\"}]},"              \
     "{\"text\":\"end\"}]"
 
-/* Whatever append fails: the run says so, reports nothing that was not kept, and goes no further. */
+/* Whatever append fails: the run says so, reports only what was kept, and goes no further. */
 static waldo_status run_over_bad_store(fixture *f, bad_store *s)
 {
     waldo_store *store = waldo_store_from_ops(&bad_ops, s);

@@ -1,6 +1,6 @@
 /*
- * Out of memory at every allocation in turn, once and from then on, libcurl's and cJSON's too: a run
- * comes to rest as failed with WALDO_ENOMEM or does what it does otherwise; afterwards it and a new
+ * Out of memory at every allocation in turn, once and from then on, libcurl's and cJSON's too: a
+ * run comes to rest as failed with WALDO_ENOMEM or does what it does otherwise; afterwards it and a new
  * run on the same runtime work, and everything is given back.
  */
 #include <cjson/cJSON.h>
@@ -93,7 +93,7 @@ static void *curl_calloc(size_t count, size_t size)
     return must_fail() ? NULL : calloc(count, size);
 }
 
-/* ---- the model: two calls, then an answer; a history it accepts has a result for every call ---- */
+/* ---- the model: two calls, then an answer; it wants a result for every call ---- */
 
 static httpd server;
 static atomic_int bad_histories;

@@ -1,6 +1,7 @@
 /*
- * Tool calls are ended, given up and asked about by other threads while their run works, is cancelled or
- * freed, and while the runtime goes: each call ends once, and nobody touches what is gone.
+ * Tool calls are ended, given up and asked about by other threads while their run works, is
+ * cancelled or freed, and while the runtime goes: each call ends once, and nobody touches what is
+ * gone.
  */
 #include <pthread.h>
 #include <sched.h>
