@@ -222,6 +222,13 @@ static int set_input(args *a, const char *value)
     return EXIT_DONE;
 }
 
+static int set_tty(args *a, const char *value)
+{
+    (void)value;
+    a->tty = a->with_input = 1;
+    return EXIT_DONE;
+}
+
 static int set_quiet(args *a, const char *value)
 {
     (void)value;
@@ -268,6 +275,7 @@ static const option_row rows[] = {
       set_timeout },
     { 'E', 0, "env", "NAME=VALUE", "for every command; may be given again", set_env },
     { 'I', 1, "input", NULL, "pass standard input on to the command", set_input },
+    { 'y', 0, "tty", NULL, "run the command on a terminal, connected to this one", set_tty },
     { 'x', 0, "json", NULL, "print one event a line as JSON and nothing else", set_json },
     { 'C', 0, "color", colors, "colours on stderr; NO_COLOR is obeyed", set_color },
     { 'q', 1, "quiet", NULL, "no progress on stderr", set_quiet },

@@ -51,6 +51,7 @@ typedef struct args {
     int verbose;
     int quiet;
     int with_input;
+    int tty;
     answer color;
     char **rest; /* what stands behind the options; NULL-terminated */
     int rest_count;
@@ -126,11 +127,19 @@ int answer_is(waldo_str line, const char *letter, const char *word);
 
 /* ---- stop.c ---- */
 
+/* Also run resized from dispatch when the terminal's size changes; before stop_on_signals(). */
+void stop_tells_size(waldo_post_fn resized);
 /* The first SIGINT, SIGTERM or SIGHUP runs stop from dispatch, the second leaves at once. */
 int stop_on_signals(waldo_runtime *rt, waldo_post_fn stop, void *userdata);
 int was_interrupted(void);
 void stop_again(void); /* the next signal is a first one */
 int stop_fd(void);     /* readable from the first signal on; -1 before stop_on_signals() */
+
+/* ---- terminal.c: standard input as a wire to a terminal elsewhere ---- */
+
+int terminal_make_raw(void); /* 0: it is none */
+void terminal_restore(void);
+int terminal_size(uint32_t *ret_rows, uint32_t *ret_columns); /* 0: unknown */
 
 /* ---- session.c ---- */
 

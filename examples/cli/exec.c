@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -10,6 +11,7 @@ enum { INPUT_BLOCK = 65536, RETRY_MS = 20 };
 
 typedef struct executing {
     waldo_job *job;
+    waldo_cancel *cancel;
     int over;
     int code;
     int input_open;
@@ -69,6 +71,7 @@ static void on_done(void *userdata, waldo_status status, const waldo_exec_result
 {
     executing *e = userdata;
 
+    terminal_restore(); /* before anything is said */
     e->over = 1;
     e->job = NULL;
     e->code = status == WALDO_OK ? code_of_end(result) : told_failure(error, status);
@@ -121,34 +124,68 @@ static int drive_command(waldo_runtime *rt, executing *e)
     return e->code;
 }
 
+static executing work;
+
 static void stop_command(void *userdata)
 {
-    waldo_cancel_trigger(userdata);
+    executing *e = userdata;
+
+    waldo_cancel_trigger(e->cancel);
 }
 
-static int execute(const args *a, waldo_runtime *rt, waldo_sandbox *sandbox, waldo_cancel *cancel)
+static void resize_command(void *userdata)
 {
-    static executing e;
+    executing *e = userdata;
+    uint32_t rows, columns;
+
+    if (e->job != NULL && terminal_size(&rows, &columns)) {
+        waldo_job_resize(e->job, rows, columns);
+    }
+}
+
+/* "TERM=..." of a terminal that the command's is connected to, in a list; else an empty one */
+static const char *const *terminal_env(const args *a)
+{
+    static char text[128];
+    static const char *list[2];
+    const char *term = getenv("TERM");
+
+    if (a->tty && is_terminal(stdin) && term != NULL &&
+        snprintf(text, sizeof text, "TERM=%s", term) < (int)sizeof text) {
+        list[0] = text;
+    }
+    return list;
+}
+
+static int execute(const args *a, waldo_runtime *rt, waldo_sandbox *sandbox, executing *e)
+{
+    uint32_t rows = 0, columns = 0;
     waldo_error *error = NULL;
     waldo_status status;
     int code;
 
-    e.input_open = a->with_input;
+    e->input_open = a->with_input;
+    if (a->tty) {
+        terminal_size(&rows, &columns);
+        terminal_make_raw();
+    }
     status = waldo_sandbox_exec(
         sandbox,
         &WALDO_EXEC(.argv = (const char *const *)a->rest,
                     .timeout_ms = (int64_t)(a->timeout_s * 1000),
-                    .flags = WALDO_EXEC_ALL_OUTPUT | (a->with_input ? WALDO_EXEC_KEEP_STDIN : 0),
-                    .on_output = on_output, .cancel = cancel),
-        on_done, &e, &e.job, &error);
-    code = status == WALDO_OK ? drive_command(rt, &e) : told_failure(error, status);
+                    .flags = WALDO_EXEC_ALL_OUTPUT | (a->with_input ? WALDO_EXEC_KEEP_STDIN : 0) |
+                             (a->tty ? WALDO_EXEC_TTY : 0),
+                    .env = terminal_env(a), .rows = rows, .columns = columns,
+                    .on_output = on_output, .cancel = e->cancel),
+        on_done, e, &e->job, &error);
+    code = status == WALDO_OK ? drive_command(rt, e) : told_failure(error, status);
+    terminal_restore();
     waldo_error_free(error);
     return code;
 }
 
 int cmd_exec(args *a)
 {
-    waldo_cancel *cancel;
     waldo_runtime *rt = NULL;
     waldo_sandbox_spec *spec;
     waldo_sandbox *sandbox = NULL;
@@ -165,16 +202,19 @@ int cmd_exec(args *a)
         a->quiet = !is_terminal(stderr); /* stderr is the command's, too */
         choose_sandbox(a);
     }
-    cancel = waldo_cancel_new();
+    work.cancel = waldo_cancel_new();
     spec = make_spec(a, WALDO_FOREVER); /* a person knows when to stop; a model does not */
     rt = spec != NULL ? open_runtime(a) : NULL;
-    if (rt != NULL && cancel != NULL && stop_on_signals(rt, stop_command, cancel)) {
+    if (a->tty) {
+        stop_tells_size(resize_command);
+    }
+    if (rt != NULL && work.cancel != NULL && stop_on_signals(rt, stop_command, &work)) {
         sandbox = waldo_sandbox_new(rt, spec);
-        code = sandbox != NULL ? execute(a, rt, sandbox, cancel) : EXIT_EXEC_FAILED;
+        code = sandbox != NULL ? execute(a, rt, sandbox, &work) : EXIT_EXEC_FAILED;
     }
     waldo_sandbox_unref(sandbox);
     waldo_sandbox_spec_unref(spec);
     waldo_runtime_finish(rt);
-    waldo_cancel_unref(cancel);
+    waldo_cancel_unref(work.cancel);
     return code;
 }

@@ -12,7 +12,7 @@ const command commands[] = {
     { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAitLTEcxCqv", EXIT_USAGE,
       cmd_chat },
     { "exec", "[options] [--] COMMAND [ARG]...",
-      "run one command in a sandbox and pass its exit code on", "swMOEIv", EXIT_EXEC_FAILED,
+      "run one command in a sandbox and pass its exit code on", "swMOEIyv", EXIT_EXEC_FAILED,
       cmd_exec },
     { "doctor", "[options]", "say which models and sandboxes work here, and what is missing",
       "mkHsv", EXIT_USAGE, cmd_doctor },

@@ -16,6 +16,7 @@ static struct {
     sigset_t signals;
     waldo_poster *poster; /* kept to the end: the thread may always need it */
     waldo_post_fn stop;
+    waldo_post_fn resized;
     void *userdata;
 } state = { .pipe = { -1, -1 } };
 
@@ -33,7 +34,12 @@ static void *wait_for_signals(void *unused)
 
     (void)unused;
     while (sigwait(&state.signals, &number) == 0) {
+        if (number == SIGWINCH) {
+            waldo_poster_post(state.poster, state.resized, state.userdata);
+            continue;
+        }
         if (atomic_exchange(&state.interrupted, 1)) {
+            terminal_restore();
             _exit(EXIT_INTERRUPTED);
         }
         put(state.pipe[1], "", 1);
@@ -53,6 +59,11 @@ static void want_signal(int number)
     }
 }
 
+void stop_tells_size(waldo_post_fn resized)
+{
+    state.resized = resized;
+}
+
 int stop_on_signals(waldo_runtime *rt, waldo_post_fn stop, void *userdata)
 {
     pthread_t thread;
@@ -64,6 +75,9 @@ int stop_on_signals(waldo_runtime *rt, waldo_post_fn stop, void *userdata)
     want_signal(SIGINT);
     want_signal(SIGTERM);
     want_signal(SIGHUP);
+    if (state.resized != NULL) {
+        sigaddset(&state.signals, SIGWINCH);
+    }
     if (state.poster == NULL || pipe2(state.pipe, O_CLOEXEC | O_NONBLOCK) != 0 ||
         pthread_sigmask(SIG_BLOCK, &state.signals, NULL) != 0 ||
         pthread_create(&thread, NULL, wait_for_signals, NULL) != 0) {

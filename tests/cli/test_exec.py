@@ -1,10 +1,13 @@
 """`waldo exec`: one command through a local sandbox."""
+import fcntl
 import hashlib
 import os
 import random
 import select
 import signal
+import struct
 import subprocess
+import termios
 
 import pytest
 from program import Sleep
@@ -156,6 +159,40 @@ def test_a_full_disk_is_told(sandbox):
     with open("/dev/full", "wb") as full:
         done = sandbox("exec", "--", "sh", "-c", "echo x", stdout=full)
     assert done.returncode == 125 and "No space left" in done.stderr, done.stderr
+
+
+# ---- terminals ----
+
+def test_a_command_on_a_terminal(sandbox):
+    script = 'test -t 0 && test -t 1 && test -t 2 && echo "$TERM"; stty size; read x; echo "got $x"; exit 5'
+    with sandbox.terminal("exec", "--tty", "--", "sh", "-c", script, env={"TERM": "xterm-256color"}) as terminal:
+        terminal.expect("xterm-256color")
+        terminal.send("words\r")
+        terminal.expect("got words\r\n")
+        assert terminal.end() == 5
+
+
+def test_keys_and_the_size_reach_the_command(sandbox):
+    sleep = Sleep()
+    script = (f"trap 'echo interrupted' INT; echo ready; {sleep.words}; "
+              "until [ \"$(stty size)\" = '33 99' ]; do sleep 0.05; done; echo resized; read x")
+    with sandbox.terminal("exec", "--tty", "--", "bash", "-c", script) as terminal:
+        terminal.expect("ready")
+        sleep.wait(1)
+        terminal.send("\x03")
+        terminal.expect("interrupted")
+        fcntl.ioctl(terminal.master, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 99, 0, 0))
+        terminal.expect("resized")
+        assert not termios.tcgetattr(terminal.master)[3] & termios.ICANON
+        terminal.process.terminate()
+        assert terminal.end() == 130
+        assert termios.tcgetattr(terminal.master)[3] & termios.ICANON  # as it was before
+    sleep.wait(0)
+
+
+def test_a_terminal_fed_by_a_pipe(sandbox):
+    done = sandbox("exec", "--tty", "--", "sh", "-c", "read x; echo got $x; cat", input=b"words\nmore\n", text=False)
+    assert done.returncode == 0 and b"got words\r\n" in done.stdout and done.stdout.count(b"more") == 2, done.stdout
 
 
 # ---- signals ----
