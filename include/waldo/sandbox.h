@@ -175,7 +175,7 @@ enum {
     WALDO_EXEC_SIGNALED,
     WALDO_EXEC_TIMED_OUT,
     WALDO_EXEC_CANCELLED,
-    WALDO_EXEC_OOM,
+    WALDO_EXEC_OOM, /* killed for want of memory; only where the sandbox shows that */
     WALDO_EXEC_LOST
 };
 

@@ -36,6 +36,7 @@ struct parent {
     uint64_t start_ns, deadline_ms;
     uint64_t state_end_ms; /* ENDING: time of SIGKILL; KILLING: time of the report */
     uint32_t tick_ms;
+    int64_t oom_kills; /* of the sandbox when it started; -1: cannot be seen */
     struct exit_info exit;
 };
 
@@ -73,6 +74,34 @@ static void release_fds(void)
     }
 }
 
+/* How often the kernel killed in this sandbox's cgroup for want of memory; -1: cannot be seen. */
+static int64_t count_oom_kills(void)
+{
+    static const char key[] = "oom_kill ";
+    char text[512];
+    int fd = open("/sys/fs/cgroup/memory.events", O_RDONLY | O_CLOEXEC);
+    int64_t count = 0;
+    const char *at = text;
+    ssize_t n;
+
+    if (fd < 0) {
+        fd = open("/sys/fs/cgroup/memory/memory.oom_control", O_RDONLY | O_CLOEXEC);
+    }
+    n = read(fd, text, sizeof text - 1);
+    close_fd(&fd);
+    text[n > 0 ? n : 0] = '\0';
+    while (strncmp(at, key, sizeof key - 1) != 0) {
+        at += strcspn(at, "\n");
+        if (*at++ == '\0') {
+            return -1;
+        }
+    }
+    for (at += sizeof key - 1; *at >= '0' && *at <= '9'; at++) {
+        count = count * 10 + (*at - '0');
+    }
+    return count;
+}
+
 static void leader_ended(struct parent *p, int status, const struct rusage *usage)
 {
     struct exit_info *info = &p->exit;
@@ -90,6 +119,10 @@ static void leader_ended(struct parent *p, int status, const struct rusage *usag
         if (WCOREDUMP(status)) {
             info->flags |= WALDO_HAND_EXIT_CORE;
         }
+    }
+    if ((info->how != WALDO_HAND_HOW_EXITED || info->value != 0) && p->oom_kills >= 0 &&
+        count_oom_kills() > p->oom_kills) {
+        info->flags |= WALDO_HAND_EXIT_OOM;
     }
     info->wall_ns = now_ns() - p->start_ns;
     info->user_us = (uint64_t)usage->ru_utime.tv_sec * 1000000u + (uint64_t)usage->ru_utime.tv_usec;
@@ -295,6 +328,7 @@ void parent_main(const struct run *run, const struct job_fds *fds)
     if (!place_fds(fds)) {
         _exit(1);
     }
+    p.oom_kills = count_oom_kills();
     p.start_ns = now_ns();
     if (run->timeout_ms != 0) {
         p.deadline_ms = p.start_ns / 1000000u + run->timeout_ms;

@@ -193,7 +193,7 @@ enum waldo_hand_how {
 #define WALDO_HAND_EXIT_LOST         0x0080u /* the job parent died: how it ended is unknown */
 #define WALDO_HAND_EXIT_STDIN_BROKEN 0x0100u /* stdin bytes were not taken */
 #define WALDO_HAND_EXIT_CORE         0x0200u
-#define WALDO_HAND_EXIT_OOM          0x0400u /* reserved */
+#define WALDO_HAND_EXIT_OOM          0x0400u /* meanwhile the kernel killed for want of memory */
 
 enum waldo_hand_where {
     WALDO_HAND_WHERE_NONE = 0,

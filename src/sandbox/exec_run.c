@@ -1,4 +1,5 @@
 /* Commands as the machine sees them: through the hand, or through the backend's exec1. */
+#include <signal.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -10,7 +11,8 @@ enum {
     CREDIT = 1024 * 1024,          /* output bytes on their way, with WALDO_EXEC_ALL_OUTPUT */
     CREDIT_STEP = 256 * 1024,
     BACKSTOP_MS = 3000, /* after timeout and grace, for a hand that does not do its work */
-    ARGS_MAX = 4096
+    ARGS_MAX = 4096,
+    SHELL_KILLED = 128 + SIGKILL /* what a shell exits with when its last command was killed */
 };
 
 static waldo__loop *loop_of(const waldo_job *job)
@@ -122,6 +124,11 @@ static waldo_exec_end end_of(const waldo__hand_exit *exit)
     }
     if (exit->how == WALDO_HAND_HOW_UNKNOWN) {
         return WALDO_EXEC_LOST;
+    }
+    /* The kernel killed for memory meanwhile: the leader, or a child that a shell waited for. */
+    if ((exit->flags & WALDO_HAND_EXIT_OOM) != 0 &&
+        exit->value == (exit->how == WALDO_HAND_HOW_EXITED ? SHELL_KILLED : SIGKILL)) {
+        return WALDO_EXEC_OOM;
     }
     return exit->how == WALDO_HAND_HOW_EXITED ? WALDO_EXEC_EXITED : WALDO_EXEC_SIGNALED;
 }
