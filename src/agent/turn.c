@@ -570,6 +570,8 @@ void waldo__run_drop_request(waldo_run *run)
     waldo_error_free(run->read_error);
     run->read_error = NULL;
     free_reader(run);
+    waldo__buf_free(&run->head);
+    waldo__buf_free(&run->refusal);
 }
 
 void waldo__turn_init(waldo_run *run)

@@ -1,7 +1,7 @@
 /*
  * Out of memory at every allocation in turn, once and from then on, libcurl's and cJSON's too: a
- * run comes to rest as failed with WALDO_ENOMEM or does what it does otherwise; afterwards it and a new
- * run on the same runtime work, and everything is given back.
+ * run comes to rest as failed with WALDO_ENOMEM or does what it does otherwise; afterwards it and a
+ * new run on the same runtime work, and everything is given back.
  */
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
