@@ -175,6 +175,38 @@ static void nothing_is_done_before_it_is_durable(void **state)
     waldo_store_unref(store);
 }
 
+/* The response is with the store, its calls are not begun: they get results all the same. */
+static void a_cancel_before_a_response_is_durable_leaves_a_usable_history(void **state)
+{
+    fixture *f = *state;
+    slow_store s = { .automatic = 0 };
+    waldo_store *store = use(f, &s);
+    int calls = 0;
+    waldo_agent *agent = waldo_agent_new(
+        &WALDO_AGENT(.model = fixture_model(f, "x"), .tools = WALDO_TOOLS(echo_tool(&calls, 0))));
+    waldo_run *run;
+
+    fixture_replies(f, "[{\"calls\":[{\"id\":\"c1\",\"name\":\"echo\",\"arguments\":"
+                       "\"{\\\"text\\\":\\\"a\\\"}\"}]},{\"text\":\"end\"}]");
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+    drain(f->rt);
+    slow_answer(&s);
+    drain(f->rt);
+    assert_string_equal(types(&s), "run item epoch item usage ");
+    waldo_run_cancel(run);
+    s.automatic = 1;
+    slow_answer(&s);
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_contains(fixture_items(run), "The call was not run.");
+    assert_int_equal(waldo_run_send(run, "again"), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_string_equal(waldo_run_text(run), "end");
+    assert_int_equal(calls, 0);
+    waldo_agent_unref(agent);
+    fixture_runtime(f, NULL);
+    waldo_store_unref(store);
+}
+
 static void a_store_that_refuses_fails_the_run(void **state)
 {
     fixture *f = *state;
@@ -297,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, fixture_fresh, fixture_drop)
         ROW(nothing_is_done_before_it_is_durable),
+        ROW(a_cancel_before_a_response_is_durable_leaves_a_usable_history),
         ROW(a_store_that_refuses_fails_the_run),
         ROW(a_store_that_never_answers_stops_nothing_else),
         ROW(the_memory_store_keeps_a_run),

@@ -1,4 +1,4 @@
-/* What a run holds of the library's memory while it reads its answer and at rest, in its budgets. */
+/* What a run holds of the library's memory while it reads its answer, and at rest. */
 #include <malloc.h>
 #include <unistd.h>
 
