@@ -1,10 +1,11 @@
-/* usage: contract BACKEND GROUP */
+/* usage: contract BACKEND GROUP [TARGET] */
 #include "contract.h"
 
 #include <stdio.h>
 #include <string.h>
 
 const char *contract_backend;
+const char *contract_target = ""; /* between the colon and the options */
 
 static const struct {
     const char *name;
@@ -20,13 +21,14 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; argc == 3 && i < sizeof groups / sizeof *groups; i++) {
+    for (size_t i = 0; argc >= 3 && i < sizeof groups / sizeof *groups; i++) {
         if (strcmp(argv[2], groups[i].name) == 0) {
             contract_backend = argv[1];
+            contract_target = argc > 3 ? argv[3] : "";
             return !!_cmocka_run_group_tests(argv[2], groups[i].cases, *groups[i].count, NULL,
                                              NULL);
         }
     }
-    fprintf(stderr, "usage: contract BACKEND exec|files|life|terminal|background\n");
+    fprintf(stderr, "usage: contract BACKEND exec|files|life|terminal|background [TARGET]\n");
     return 2;
 }

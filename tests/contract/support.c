@@ -13,6 +13,7 @@
 enum { OUTCOME_MAX = 256 * 1024 * 1024 };
 
 extern const char *contract_backend; /* set by main */
+extern const char *contract_target;
 
 void outcome_init(outcome *out)
 {
@@ -144,7 +145,8 @@ waldo_sandbox *other_sandbox(contract *c, const char *more, const char *workspac
     waldo_sandbox_spec *spec;
     waldo_sandbox *sandbox;
 
-    snprintf(text, sizeof text, "%s:%s%s", c->backend->name, more[0] != '\0' ? "," : "", more);
+    snprintf(text, sizeof text, "%s:%s%s%s", c->backend->name, contract_target,
+             more[0] != '\0' ? "," : "", more);
     spec =
         waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(text),
                                                    .workspace = workspace, .workspace_mode = mode));

@@ -1,0 +1,221 @@
+/* Requests to the engine: JSON there and back, with a deadline each. */
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/header.h"
+#include "docker.h"
+
+enum { BODY_MAX = 1024 * 1024, ANSWER_MAX = 16 * 1024 * 1024, PATH_MAX_LEN = 8192 };
+
+static void failed(void *userdata)
+{
+    docker_call *call = userdata;
+    waldo_error *error = call->failure;
+
+    call->failure = NULL;
+    call->done(call->userdata, call->failed, error);
+    waldo_error_free(error);
+}
+
+void docker_call_init(docker_call *call, docker_engine *engine, void *userdata)
+{
+    *call = (docker_call){ .engine = engine,
+                           .body = WALDO__BUF_INIT(BODY_MAX),
+                           .answer = WALDO__BUF_INIT(ANSWER_MAX),
+                           .userdata = userdata };
+    waldo__task_init(&call->failed_task, failed, call);
+}
+
+void docker_call_free(docker_call *call)
+{
+    if (call->engine == NULL) {
+        return;
+    }
+    if (call->transfer != NULL) {
+        waldo__transfer_drop(call->transfer);
+        call->transfer = NULL;
+    }
+    waldo__task_cancel(call->engine->env->loop, &call->failed_task);
+    waldo_error_free(call->failure);
+    call->failure = NULL;
+    waldo__buf_free(&call->body);
+    waldo__buf_free(&call->answer);
+}
+
+static void on_head(void *userdata, const waldo__http_head *head)
+{
+    docker_call *call = userdata;
+    waldo_str version;
+
+    call->http_status = head->status;
+    if (call->engine->version[0] == '\0' && head->status == 200 &&
+        waldo__header_get(head->headers, "Api-Version", &version)) {
+        docker_engine_agree(call->engine, version, &call->failure);
+    }
+}
+
+/* Whole lines of a stream, as they come. */
+static waldo_status take_lines(docker_call *call)
+{
+    waldo_status status = WALDO_OK;
+    waldo_str text = waldo__buf_str(&call->answer);
+    size_t used = 0;
+    size_t end;
+
+    while (status == WALDO_OK &&
+           (end = waldo__str_find(waldo__strn(text.ptr + used, text.len - used), '\n')) <
+               text.len - used) {
+        status = call->on_line(call->userdata, waldo__strn(text.ptr + used, end));
+        used += end + 1;
+    }
+    waldo__buf_consume(&call->answer, used);
+    return status;
+}
+
+static waldo_status on_body(void *userdata, waldo_str bytes)
+{
+    docker_call *call = userdata;
+    waldo_status status = waldo__buf_add_str(&call->answer, bytes);
+
+    if (status == WALDO_OK && call->on_line != NULL && call->http_status == 200) {
+        status = take_lines(call);
+    }
+    return status;
+}
+
+static void on_done(void *userdata, waldo_status status, const waldo_error *error)
+{
+    docker_call *call = userdata;
+    waldo_error *version = call->failure;
+
+    call->transfer = NULL;
+    call->failure = NULL;
+    if (status == WALDO_OK && version != NULL) {
+        status = waldo_error_status(version);
+        error = version;
+    }
+    if (status == WALDO_OK && call->on_line != NULL && call->http_status == 200 &&
+        call->answer.len > 0) {
+        status = call->on_line(call->userdata, waldo__buf_str(&call->answer));
+    }
+    call->done(call->userdata, status, error);
+    waldo_error_free(version);
+}
+
+void docker_call_start(docker_call *call, const char *method, const char *path, int64_t ms,
+                       int64_t deadline_ns, docker_call_fn done)
+{
+    const docker_engine *engine = call->engine;
+    int64_t own = ms > 0 ? waldo__deadline_ns(ms) : WALDO__NEVER;
+    waldo__buf url = WALDO__BUF_INIT(PATH_MAX_LEN);
+    int archive = strcmp(method, "PUT") == 0;
+    waldo__http_request request = { .method = method,
+                                    .headers = archive
+                                                   ? waldo__str("Content-Type: application/x-tar\n")
+                                                   : waldo__str("Content-Type: application/json\n"),
+                                    .body = waldo__buf_str(&call->body),
+                                    .unix_socket = engine->path[0] != '\0' ? engine->path : NULL,
+                                    .replay = strcmp(method, "GET") == 0 ? WALDO__REPLAY_SAFE
+                                                                         : WALDO__REPLAY_IF_UNSENT,
+                                    .deadline_ns = own < deadline_ns ? own : deadline_ns,
+                                    .userdata = call,
+                                    .on_head = on_head,
+                                    .on_body = on_body,
+                                    .on_done = on_done };
+
+    call->done = done;
+    call->http_status = 0;
+    waldo__buf_clear(&call->answer);
+    if (engine->path[0] != '\0') {
+        waldo__buf_puts(&url, "http://localhost");
+    } else {
+        waldo__buf_printf(&url,
+                          strchr(engine->host, ':') != NULL ? "http://[%s]:%d%s" : "http://%s:%d%s",
+                          engine->host, engine->port, engine->prefix);
+    }
+    if (strcmp(path, "/_ping") != 0) {
+        waldo__buf_printf(&url, "/v%s", engine->version);
+    }
+    waldo__buf_puts(&url, path);
+    request.url = waldo__buf_str(&url).ptr;
+    call->failed = url.status != WALDO_OK ? url.status : call->body.status;
+    if (call->failed == WALDO_OK) {
+        call->failed =
+            waldo__http_start(engine->env->http, &request, &call->transfer, &call->failure);
+    }
+    if (call->failed != WALDO_OK) {
+        waldo__task_queue(engine->env->loop, &call->failed_task);
+    }
+    waldo__buf_free(&url);
+}
+
+void docker_call_message(const docker_call *call, waldo__buf *out)
+{
+    waldo_str text = waldo__str_trim(waldo__buf_str(&call->answer));
+    waldo__json *doc = NULL;
+    waldo_str message = { "", 0 };
+
+    if (waldo__json_parse(text, NULL, &doc, NULL) == WALDO_OK) {
+        message = waldo__json_get_str(waldo__json_root(doc), "message");
+    } else {
+        message = text;
+    }
+    if (message.len > 0) {
+        waldo__buf_printf(out, "%.*s", (int)(message.len < 1000 ? message.len : 1000), message.ptr);
+    } else {
+        waldo__buf_printf(out, "HTTP status %d", call->http_status);
+    }
+    waldo__json_free(doc);
+}
+
+waldo_status docker_call_error(const docker_call *call, waldo_status status,
+                               const waldo_error *error, const char *what, waldo_error **ret_err)
+{
+    waldo__buf said = WALDO__BUF_INIT(4096);
+    const char *where = call->engine->text;
+
+    if (status == WALDO_ETIMEDOUT || status == WALDO_ETIMEDOUT_DEADLINE ||
+        status == WALDO_ETIMEDOUT_CONNECT || status == WALDO_ETIMEDOUT_IDLE) {
+        status = waldo_error_set(ret_err, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
+                                 "docker: %s: the engine at %s did not answer in time; see whether "
+                                 "`docker info` answers, and restart the engine if not",
+                                 what, where);
+    } else if (status != WALDO_OK && waldo_error_get_class(error) == WALDO_CLASS_TRANSPORT) {
+        status = waldo_error_set(ret_err, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
+                                 "docker: %s: the engine at %s has gone, stopped or restarted (%s)",
+                                 what, where, waldo_error_message(error));
+    } else if (status != WALDO_OK) {
+        status =
+            waldo_error_set(ret_err, status, WALDO_CLASS_BACKEND, "docker: %s: %s", what,
+                            error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+    } else {
+        docker_call_message(call, &said);
+        status = waldo_error_set(ret_err,
+                                 call->http_status == 404   ? WALDO_ENOTFOUND
+                                 : call->http_status == 409 ? WALDO_EEXISTS
+                                 : call->http_status == 400 ? WALDO_EINVAL
+                                                            : WALDO_EUNAVAILABLE,
+                                 WALDO_CLASS_BACKEND, "docker: %s: the engine says: %s", what,
+                                 waldo__buf_str(&said).ptr);
+        if (ret_err != NULL) {
+            waldo_error_add_http(*ret_err, call->http_status, NULL, NULL, -1);
+        }
+    }
+    waldo__buf_free(&said);
+    return status;
+}
+
+void docker_escape(waldo__buf *out, waldo_str text)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] != '\0' && strchr(plain, text.ptr[i]) != NULL) {
+            waldo__buf_putc(out, text.ptr[i]);
+        } else {
+            waldo__buf_printf(out, "%%%02X", (unsigned)(unsigned char)text.ptr[i]);
+        }
+    }
+}

@@ -1,0 +1,430 @@
+/* What a container is to be: the options of the sandbox string, the bodies of the requests. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "codec/tar.h"
+#include "docker.h"
+#include "hand/embedded.h"
+
+enum { USER_DEFAULT = 1000, PROCESSES_DEFAULT = 512, PROC_TEXT = 1024 };
+#define MEMORY_DEFAULT ((uint64_t)1 << 30)
+#define MEMORY_MIN     ((uint64_t)6 << 20)
+#define ID_MAX         2097151 /* what a tar header holds */
+#define CPUS_DEFAULT   2
+
+#define HAND_FOLDER "/run/waldo"
+#define HAND_NAME   "waldo-hand"
+#define WORKSPACE   "/workspace"
+
+const char *docker_hand_folder(void)
+{
+    return HAND_FOLDER;
+}
+
+const char *docker_arch(void)
+{
+    size_t len = 0;
+
+    waldo__hand_image(&len);
+#if defined(__x86_64__)
+    return len > 0 ? "amd64" : NULL;
+#elif defined(__aarch64__)
+    return len > 0 ? "arm64" : NULL;
+#else
+    return NULL;
+#endif
+}
+
+static waldo_str option(const waldo_backend_spec *spec, const char *key)
+{
+    waldo_str value = { "", 0 };
+
+    for (size_t i = 0; i < spec->option_count; i++) {
+        if (waldo__str_is(spec->options[i].key, key)) {
+            value = spec->options[i].value;
+        }
+    }
+    return value;
+}
+
+static int in_class(waldo_str text, const char *more)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        int alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+        if (!alnum && (c == '\0' || strchr(more, c) == NULL)) {
+            return 0;
+        }
+    }
+    return text.len > 0;
+}
+
+/* UID[:GID], numbers, for names need a file inside of the image. */
+static int parse_user(docker_options *options, waldo_str text)
+{
+    size_t colon = waldo__str_find(text, ':');
+    int64_t uid;
+    int64_t gid;
+
+    if (!waldo__str_int(waldo__strn(text.ptr, colon), &uid) || uid < 0 || uid > ID_MAX) {
+        return 0;
+    }
+    gid = uid;
+    if (colon < text.len &&
+        (!waldo__str_int(waldo__strn(text.ptr + colon + 1, text.len - colon - 1), &gid) ||
+         gid < 0 || gid > ID_MAX)) {
+        return 0;
+    }
+    options->uid = (uint32_t)uid;
+    options->gid = (uint32_t)gid;
+    return 1;
+}
+
+static int parse_pull(docker_options *options, waldo_str text)
+{
+    static const char *const names[] = { "never", "missing", "always" };
+
+    for (size_t i = 0; i < WALDO__COUNT(names); i++) {
+        if (waldo__str_is(text, names[i])) {
+            options->pull = (docker_pull)i;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static waldo_status bad(waldo_error **ret_err, const char *what)
+{
+    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "docker: %s", what);
+}
+
+static waldo_status check(docker_options *options, const waldo_backend_spec *spec,
+                          waldo_error **ret_err)
+{
+    waldo_str user = option(spec, "user");
+    waldo_str pull = option(spec, "pull");
+    waldo_str platform = option(spec, "platform");
+    waldo_str runtime = option(spec, "runtime");
+
+    if (spec->target.len == 0) {
+        return bad(ret_err, "name an image, such as docker:debian:12");
+    }
+    if (!in_class(spec->target, "-._/:@") || spec->target.ptr[0] == '-') {
+        return bad(ret_err, "the image's name holds a character that no image's name has");
+    }
+    if (user.len > 0 && !parse_user(options, user)) {
+        return bad(ret_err, "user must be UID or UID:GID, numbers such as 1000:1000");
+    }
+    if (pull.len > 0 && !parse_pull(options, pull)) {
+        return bad(ret_err, "pull must be never (the default), missing or always");
+    }
+    if (platform.len > 0 && !in_class(platform, "/-._")) {
+        return bad(ret_err, "platform must be OS/ARCHITECTURE, such as linux/amd64");
+    }
+    if (runtime.len > 0 && !in_class(runtime, "-._/")) {
+        return bad(ret_err, "runtime must be the name of a runtime of the engine, such as runsc");
+    }
+    if (spec->memory_bytes > 0 && spec->memory_bytes < MEMORY_MIN) {
+        return bad(ret_err, "memory must be at least 6m");
+    }
+    return WALDO_OK;
+}
+
+static char *copy(waldo_str text, waldo_status *status)
+{
+    char *made = text.len > 0 ? waldo__strndup(text.ptr, text.len) : NULL;
+
+    if (text.len > 0 && made == NULL) {
+        *status = WALDO_ENOMEM;
+    }
+    return made;
+}
+
+/* As many as there are, for an engine refuses more than it has; it may be elsewhere. */
+static double default_cpus(void)
+{
+    long there = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return there > 0 && there < CPUS_DEFAULT ? (double)there : CPUS_DEFAULT;
+}
+
+waldo_status docker_options_parse(docker_options *options, const waldo_backend_spec *spec,
+                                  waldo_error **ret_err)
+{
+    waldo_status status;
+
+    *options = (docker_options){ .pull = DOCKER_PULL_NEVER,
+                                 .uid = USER_DEFAULT,
+                                 .gid = USER_DEFAULT,
+                                 .net = spec->net == WALDO_NET_ALL,
+                                 .memory_asked = spec->memory_bytes > 0,
+                                 .cpus_asked = spec->cpus > 0,
+                                 .processes_asked = spec->max_processes > 0 };
+    status = check(options, spec, ret_err);
+    if (status != WALDO_OK) {
+        return status;
+    }
+    options->memory = options->memory_asked ? spec->memory_bytes : MEMORY_DEFAULT;
+    options->cpus = options->cpus_asked ? spec->cpus : default_cpus();
+    options->processes = options->processes_asked ? spec->max_processes : PROCESSES_DEFAULT;
+    options->image = copy(spec->target, &status);
+    options->platform = copy(option(spec, "platform"), &status);
+    options->runtime = copy(option(spec, "runtime"), &status);
+    options->host = copy(option(spec, "host"), &status);
+    options->owner = copy(waldo__str(spec->owner), &status);
+    options->id = copy(waldo__str(spec->id), &status);
+    return status == WALDO_OK ? WALDO_OK : waldo__error_nomem(ret_err);
+}
+
+void docker_options_free(docker_options *options)
+{
+    waldo__free(options->image);
+    waldo__free(options->platform);
+    waldo__free(options->runtime);
+    waldo__free(options->host);
+    waldo__free(options->owner);
+    waldo__free(options->id);
+}
+
+/* ---- the container ---- */
+
+static size_t read_proc(const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    size_t len = file != NULL ? fread(text, 1, size - 1, file) : 0;
+
+    if (file != NULL) {
+        fclose(file);
+    }
+    text[len] = '\0';
+    return len;
+}
+
+/* This process, so that another can tell whether it still lives: boot and start time (proc(5)). */
+static void put_process(waldo__json_writer *jw)
+{
+    enum { START_FIELD = 20 }; /* behind the name */
+    char text[PROC_TEXT];
+    char boot[64];
+    char label[192];
+    waldo_str rest;
+    waldo_str field = { "", 0 };
+    size_t len = read_proc("/proc/self/stat", text, sizeof text);
+
+    read_proc("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    while (len > 0 && text[len - 1] != ')') {
+        len--;
+    }
+    rest = waldo__str(text + len);
+    for (int i = 0; i < START_FIELD && waldo__str_split(&rest, ' ', &field); i++) {
+    }
+    snprintf(label, sizeof label, "%d", (int)getpid());
+    waldo__jw_str(jw, "dev.waldo.pid", waldo__str(label));
+    snprintf(label, sizeof label, "%.*s/%.*s", (int)waldo__str_trim(waldo__str(boot)).len, boot,
+             (int)(field.len < 32 ? field.len : 32), field.ptr);
+    waldo__jw_str(jw, "dev.waldo.start", waldo__str(label));
+}
+
+static void put_limits(const docker_options *options, waldo__json_writer *jw)
+{
+    waldo__jw_int(jw, "Memory", (int64_t)options->memory);
+    waldo__jw_int(jw, "MemorySwap", (int64_t)options->memory);
+    waldo__jw_int(jw, "NanoCpus", (int64_t)(options->cpus * 1e9));
+    waldo__jw_int(jw, "PidsLimit", options->processes);
+    waldo__jw_array(jw, "Ulimits");
+    waldo__jw_object(jw, NULL);
+    waldo__jw_str(jw, "Name", WALDO__S("nofile"));
+    waldo__jw_int(jw, "Soft", 4096);
+    waldo__jw_int(jw, "Hard", 4096);
+    waldo__jw_end(jw, '}');
+    waldo__jw_object(jw, NULL);
+    waldo__jw_str(jw, "Name", WALDO__S("core"));
+    waldo__jw_int(jw, "Soft", 0);
+    waldo__jw_int(jw, "Hard", 0);
+    waldo__jw_end(jw, '}');
+    waldo__jw_end(jw, ']');
+}
+
+/*
+ * The hand is process 1: it reaps, and nothing inside can kill or stop it. The network is "none"
+ * without NetworkDisabled, for with that /etc/hosts would not be made and localhost not resolve.
+ */
+static void put_host_config(const docker_options *options, waldo__json_writer *jw)
+{
+    char tmp[128];
+
+    waldo__jw_object(jw, "HostConfig");
+    waldo__jw_bool(jw, "Init", 0);
+    waldo__jw_bool(jw, "AutoRemove", 1);
+    waldo__jw_str(jw, "NetworkMode", waldo__str(options->net ? "default" : "none"));
+    waldo__jw_str(jw, "IpcMode", WALDO__S("private"));
+    waldo__jw_array(jw, "CapDrop");
+    waldo__jw_str(jw, NULL, WALDO__S("ALL"));
+    waldo__jw_end(jw, ']');
+    waldo__jw_array(jw, "SecurityOpt");
+    waldo__jw_str(jw, NULL, WALDO__S("no-new-privileges"));
+    waldo__jw_end(jw, ']');
+    waldo__jw_bool(jw, "Privileged", 0);
+    waldo__jw_bool(jw, "ReadonlyRootfs", 1);
+    waldo__jw_object(jw, "Tmpfs");
+    snprintf(tmp, sizeof tmp, "rw,exec,nosuid,nodev,size=256m,uid=%u,gid=%u,mode=1777",
+             (unsigned)options->uid, (unsigned)options->gid);
+    waldo__jw_str(jw, "/tmp", waldo__str(tmp));
+    waldo__jw_end(jw, '}');
+    put_limits(options, jw);
+    if (options->runtime != NULL) {
+        waldo__jw_str(jw, "Runtime", waldo__str(options->runtime));
+    }
+    waldo__jw_object(jw, "LogConfig"); /* else the engine would keep all that the hand says */
+    waldo__jw_str(jw, "Type", WALDO__S("none"));
+    waldo__jw_end(jw, '}');
+    waldo__jw_object(jw, "RestartPolicy");
+    waldo__jw_str(jw, "Name", WALDO__S("no"));
+    waldo__jw_end(jw, '}');
+    waldo__jw_end(jw, '}');
+}
+
+waldo_status docker_put_create(const docker_options *options, waldo__buf *out)
+{
+    waldo__json_writer jw;
+    char user[32];
+
+    snprintf(user, sizeof user, "%u:%u", (unsigned)options->uid, (unsigned)options->gid);
+    waldo__json_writer_init(&jw, out);
+    waldo__jw_object(&jw, NULL);
+    waldo__jw_str(&jw, "Image", waldo__str(options->image));
+    waldo__jw_array(&jw, "Entrypoint");
+    waldo__jw_str(&jw, NULL, WALDO__S(HAND_FOLDER "/" HAND_NAME));
+    waldo__jw_end(&jw, ']');
+    waldo__jw_array(&jw, "Cmd"); /* else the image's would become arguments */
+    waldo__jw_end(&jw, ']');
+    waldo__jw_object(&jw, "Healthcheck");
+    waldo__jw_array(&jw, "Test");
+    waldo__jw_str(&jw, NULL, WALDO__S("NONE"));
+    waldo__jw_end(&jw, ']');
+    waldo__jw_end(&jw, '}');
+    waldo__jw_str(&jw, "User", waldo__str(user));
+    waldo__jw_str(&jw, "WorkingDir", WALDO__S(WORKSPACE));
+    waldo__jw_str(&jw, "Hostname", WALDO__S("sandbox"));
+    waldo__jw_array(&jw, "Env"); /* beside the image's, whose PATH stays */
+    waldo__jw_str(&jw, NULL, WALDO__S("HOME=" WORKSPACE));
+    waldo__jw_str(&jw, NULL, WALDO__S("TERM=dumb"));
+    waldo__jw_str(&jw, NULL, WALDO__S("LANG=C.UTF-8"));
+    waldo__jw_end(&jw, ']');
+    waldo__jw_bool(&jw, "Tty", 0);
+    waldo__jw_bool(&jw, "OpenStdin", 1);
+    waldo__jw_bool(&jw, "StdinOnce", 1); /* this process gone: the hand's input ends, and it */
+    waldo__jw_str(&jw, "StopSignal", WALDO__S("SIGKILL"));
+    waldo__jw_object(&jw, "Volumes");
+    waldo__jw_object(&jw, HAND_FOLDER);
+    waldo__jw_end(&jw, '}');
+    waldo__jw_object(&jw, WORKSPACE);
+    waldo__jw_end(&jw, '}');
+    waldo__jw_end(&jw, '}');
+    waldo__jw_object(&jw, "Labels");
+    waldo__jw_str(&jw, DOCKER_LABEL_OWNER, waldo__str(options->owner));
+    waldo__jw_str(&jw, DOCKER_LABEL_RUN, waldo__str(options->id));
+    waldo__jw_str(&jw, "dev.waldo.lease", WALDO__S("ephemeral"));
+    put_process(&jw);
+    waldo__jw_end(&jw, '}');
+    put_host_config(options, &jw);
+    waldo__jw_end(&jw, '}');
+    return out->status;
+}
+
+/* NAME[:TAG][@DIGEST]; without a tag the engine would pull all of them. */
+waldo_status docker_put_pull_path(const docker_options *options, waldo__buf *out)
+{
+    waldo_str image = waldo__str(options->image);
+    size_t at = waldo__str_find(image, '@');
+    waldo_str name = waldo__strn(image.ptr, at);
+    waldo_str tag =
+        at < image.len ? waldo__strn(image.ptr + at + 1, image.len - at - 1) : WALDO__S("latest");
+    size_t colon = name.len;
+
+    while (colon > 0 && name.ptr[colon - 1] != ':' && name.ptr[colon - 1] != '/') {
+        colon--;
+    }
+    if (colon > 0 && name.ptr[colon - 1] == ':') {
+        if (at == image.len) {
+            tag = waldo__strn(name.ptr + colon, name.len - colon);
+        }
+        name.len = colon - 1;
+    }
+    waldo__buf_puts(out, "/images/create?fromImage=");
+    docker_escape(out, name);
+    waldo__buf_puts(out, "&tag=");
+    docker_escape(out, tag);
+    if (options->platform != NULL) {
+        waldo__buf_puts(out, "&platform=");
+        docker_escape(out, waldo__str(options->platform));
+    }
+    return out->status;
+}
+
+waldo_status docker_put_hand(waldo__buf *out)
+{
+    waldo__tar_entry entry = { .name = HAND_NAME, .mode = 0555 };
+    const unsigned char *image = waldo__hand_image(&entry.bytes.len);
+    waldo_status status;
+
+    entry.bytes.ptr = (const char *)image;
+    status = waldo__tar_put(out, &entry);
+    return status == WALDO_OK ? waldo__tar_end(out) : status;
+}
+
+/*
+ * The volume's own folder belongs to root, and no root is inside to give it away. An entry named
+ * "/" is the folder that is unpacked into; one named "." is skipped (moby, pkg/archive).
+ */
+waldo_status docker_put_workspace(const docker_options *options, waldo__buf *out)
+{
+    const waldo__tar_entry entry = {
+        .name = "/", .is_folder = 1, .mode = 0755, .uid = options->uid, .gid = options->gid
+    };
+    waldo_status status = waldo__tar_put(out, &entry);
+
+    return status == WALDO_OK ? waldo__tar_end(out) : status;
+}
+
+/* ASCII, without regard to case. */
+static int holds(waldo_str text, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (size_t i = 0; i + len <= text.len; i++) {
+        if (waldo__str_ieq(waldo__strn(text.ptr + i, len), waldo__strn(word, len))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+waldo_status docker_check_warning(const docker_options *options, waldo_str warning,
+                                  waldo_error **ret_err)
+{
+    const struct {
+        const char *word;
+        const char *option;
+        int asked;
+    } limits[] = {
+        { "pids", "pids", options->processes_asked },
+        { "cpu", "cpus", options->cpus_asked },
+        { "memory", "memory", options->memory_asked },
+    };
+
+    /* Memory "limited without swap" is limited. */
+    for (size_t i = 0; holds(warning, "discarded") && i < WALDO__COUNT(limits); i++) {
+        if (limits[i].asked && holds(warning, limits[i].word)) {
+            return waldo_error_set(
+                ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
+                "docker: the engine does not keep to %s, which was asked for (it says: %.*s); "
+                "leave the option out, or give the engine the cgroup controller",
+                limits[i].option, (int)(warning.len < 500 ? warning.len : 500), warning.ptr);
+        }
+    }
+    return WALDO_OK;
+}

@@ -1,0 +1,534 @@
+/* Machines of the docker backend: made by a chain of requests, ended by one. */
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rand.h"
+#include "docker.h"
+
+enum { QUICK_MS = 10000, SLOW_MS = 60000, ATTACH_MS = 20000, ABANDON_MS = 250, NAME_SIZE = 64 };
+
+static const char *const option_names[] = { "user", "runtime", "pull", "platform", "host", NULL };
+
+struct waldo_machine {
+    docker_engine engine;
+    docker_options options;
+    docker_call call;        /* one at a time */
+    docker_channel *channel; /* until it is handed over */
+    char name[NAME_SIZE];    /* of the container */
+    int created;             /* 1: a container may be there */
+    int creating;            /* 1: the engine is at it */
+    int waiting;             /* for the removal that is in progress */
+    int pulled;
+    int64_t deadline_ns;
+    waldo__buf pull_error;
+    waldo__task task; /* completions */
+    waldo_backend_done_fn done;
+    void *userdata;
+    waldo_status status;
+    waldo_error *error;
+    waldo__task channel_task;
+    waldo_backend_channel_fn channel_done;
+    void *channel_userdata;
+};
+
+static void machine_free(waldo_machine *machine)
+{
+    waldo__loop *loop = machine->engine.env->loop;
+
+    waldo__task_cancel(loop, &machine->task);
+    waldo__task_cancel(loop, &machine->channel_task);
+    docker_call_free(&machine->call);
+    docker_channel_free(machine->channel);
+    docker_options_free(&machine->options);
+    waldo__buf_free(&machine->pull_error);
+    waldo_error_free(machine->error);
+    waldo__free(machine);
+}
+
+/* ---- opening ---- */
+
+static void complete_open(void *userdata)
+{
+    waldo_machine *machine = userdata;
+    waldo_error *error = machine->error;
+
+    machine->error = NULL;
+    machine->done(machine->userdata, machine->status, error);
+    waldo_error_free(error);
+}
+
+static void opened(waldo_machine *machine, waldo_status status, waldo_error *error)
+{
+    machine->status = status;
+    machine->error = error;
+    waldo__task_queue(machine->engine.env->loop, &machine->task);
+}
+
+/* An answer that ends the opening; no image is the one that users meet most. */
+static void open_failed(waldo_machine *machine, waldo_status status, const waldo_error *error,
+                        const char *what)
+{
+    waldo_error *made = NULL;
+
+    status = docker_call_error(&machine->call, status, error, what, &made);
+    opened(machine, status, made);
+}
+
+static waldo_status begin(waldo_machine *machine, const char *method, const char *format,
+                          int64_t ms, docker_call_fn done)
+{
+    waldo__buf path = WALDO__BUF_INIT(4096);
+
+    waldo__buf_printf(&path, "/containers/%s%s", machine->name, format);
+    docker_call_start(&machine->call, method, waldo__buf_str(&path).ptr, ms, machine->deadline_ns,
+                      done);
+    waldo__buf_free(&path);
+    return WALDO_OK;
+}
+
+static void on_started(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+
+    if (status != WALDO_OK || machine->call.http_status != 204) {
+        open_failed(machine, status, error, "starting the container");
+        return;
+    }
+    opened(machine, WALDO_OK, NULL);
+}
+
+static void on_attached(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+
+    if (status != WALDO_OK) {
+        opened(machine, status, waldo_error_copy(error));
+        return;
+    }
+    waldo__buf_free(&machine->call.body);
+    begin(machine, "POST", "/start", SLOW_MS, on_started);
+}
+
+static void on_workspace(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+    waldo_error *made = NULL;
+    int64_t until = waldo__deadline_ns(ATTACH_MS);
+
+    if (status != WALDO_OK || machine->call.http_status != 200) {
+        open_failed(machine, status, error, "preparing /workspace");
+        return;
+    }
+    status = docker_channel_new(&machine->engine, machine->name, machine->options.memory,
+                                until < machine->deadline_ns ? until : machine->deadline_ns,
+                                on_attached, machine, &machine->channel, &made);
+    if (status != WALDO_OK) {
+        opened(machine, status, made);
+    }
+}
+
+static void on_hand(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+
+    if (status != WALDO_OK || machine->call.http_status != 200) {
+        open_failed(machine, status, error, "putting the hand into the container");
+        return;
+    }
+    waldo__buf_clear(&machine->call.body);
+    docker_put_workspace(&machine->options, &machine->call.body);
+    begin(machine, "PUT", "/archive?path=/workspace", SLOW_MS, on_workspace);
+}
+
+/* What the engine could not do is said to the log, and is the end when it was asked for. */
+static waldo_status read_created(waldo_machine *machine, waldo_error **ret_err)
+{
+    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
+    waldo__json *doc = NULL;
+    waldo_str warning;
+    waldo_status status =
+        waldo__json_parse(waldo__buf_str(&machine->call.answer), &limits, &doc, ret_err);
+    const waldo__json_value *item =
+        waldo__json_first(waldo__json_get(waldo__json_root(doc), "Warnings"));
+
+    for (; status == WALDO_OK && item != NULL; item = waldo__json_next(item)) {
+        if (waldo__json_str(item, &warning)) {
+            waldo__log(machine->engine.env->loop, WALDO_LOG_WARN, "docker",
+                       "the engine warns: %.*s", (int)(warning.len < 1000 ? warning.len : 1000),
+                       warning.ptr);
+            status = docker_check_warning(&machine->options, warning, ret_err);
+        }
+    }
+    waldo__json_free(doc);
+    return status;
+}
+
+static void on_created(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+    waldo_error *made = NULL;
+
+    machine->creating = 0;
+    if (status != WALDO_OK || machine->call.http_status != 201) {
+        open_failed(machine, status, error, "creating the container");
+        return;
+    }
+    status = read_created(machine, &made);
+    if (status != WALDO_OK) {
+        opened(machine, status, made);
+        return;
+    }
+    waldo__buf_clear(&machine->call.body);
+    docker_put_hand(&machine->call.body);
+    begin(machine, "PUT", "/archive?path=/run/waldo", SLOW_MS, on_hand);
+}
+
+static void create(waldo_machine *machine)
+{
+    waldo__buf path = WALDO__BUF_INIT(4096);
+
+    waldo__buf_clear(&machine->call.body);
+    docker_put_create(&machine->options, &machine->call.body);
+    waldo__buf_printf(&path, "/containers/create?name=%s", machine->name);
+    if (machine->options.platform != NULL) {
+        waldo__buf_puts(&path, "&platform=");
+        docker_escape(&path, waldo__str(machine->options.platform));
+    }
+    machine->created = machine->creating = 1;
+    docker_call_start(&machine->call, "POST", waldo__buf_str(&path).ptr, SLOW_MS,
+                      machine->deadline_ns, on_created);
+    waldo__buf_free(&path);
+}
+
+/* ---- the image ---- */
+
+static void look_at_image(waldo_machine *machine);
+
+/* One object of the progress; a failure comes as one, too. */
+static waldo_status on_progress(void *userdata, waldo_str line)
+{
+    waldo_machine *machine = userdata;
+    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
+    waldo__json *doc = NULL;
+    const waldo__json_value *root;
+    waldo_str failure;
+    waldo_str status;
+    waldo_str layer;
+
+    if (waldo__str_trim(line).len == 0 ||
+        waldo__json_parse(line, &limits, &doc, NULL) != WALDO_OK) {
+        return WALDO_OK;
+    }
+    root = waldo__json_root(doc);
+    failure = waldo__json_get_str(waldo__json_get(root, "errorDetail"), "message");
+    if (failure.len == 0) {
+        failure = waldo__json_get_str(root, "error");
+    }
+    status = waldo__json_get_str(root, "status");
+    layer = waldo__json_get_str(root, "id");
+    if (failure.len > 0 && machine->pull_error.len == 0) {
+        waldo__buf_printf(&machine->pull_error, "%.*s",
+                          (int)(failure.len < 1000 ? failure.len : 1000), failure.ptr);
+    } else if (status.len > 0 && waldo__json_get_str(root, "progress").len == 0) {
+        waldo__log(machine->engine.env->loop, WALDO_LOG_INFO, "docker", "pull: %.*s%s%.*s",
+                   (int)layer.len, layer.ptr, layer.len > 0 ? ": " : "", (int)status.len,
+                   status.ptr);
+    }
+    waldo__json_free(doc);
+    return WALDO_OK;
+}
+
+static void on_pulled(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+    waldo_error *made = NULL;
+
+    machine->call.on_line = NULL;
+    if (status != WALDO_OK || machine->call.http_status != 200) {
+        open_failed(machine, status, error, "pulling the image");
+        return;
+    }
+    if (machine->pull_error.len > 0) {
+        status = waldo_error_set(&made, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
+                                 "docker: the image %s could not be pulled: %s",
+                                 machine->options.image, waldo__buf_str(&machine->pull_error).ptr);
+        opened(machine, status, made);
+        return;
+    }
+    look_at_image(machine);
+}
+
+static void pull(waldo_machine *machine)
+{
+    waldo__buf path = WALDO__BUF_INIT(4096);
+
+    machine->pulled = 1;
+    machine->call.on_line = on_progress;
+    docker_put_pull_path(&machine->options, &path);
+    waldo__log(machine->engine.env->loop, WALDO_LOG_INFO, "docker", "pulling %s",
+               machine->options.image);
+    docker_call_start(&machine->call, "POST", waldo__buf_str(&path).ptr, 0, machine->deadline_ns,
+                      on_pulled);
+    waldo__buf_free(&path);
+}
+
+static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
+{
+    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
+    waldo__json *doc = NULL;
+    waldo_status status =
+        waldo__json_parse(waldo__buf_str(&machine->call.answer), &limits, &doc, ret_err);
+    waldo_str arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
+    waldo_str os = waldo__json_get_str(waldo__json_root(doc), "Os");
+
+    if (status == WALDO_OK && ((arch.len > 0 && !waldo__str_is(arch, docker_arch())) ||
+                               (os.len > 0 && !waldo__str_is(os, "linux")))) {
+        status =
+            waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
+                            "docker: the image %s is for %.*s/%.*s, and this build's hand "
+                            "for linux/%s; use an image for that, such as by platform=linux/%s",
+                            machine->options.image, (int)os.len, os.ptr, (int)arch.len, arch.ptr,
+                            docker_arch(), docker_arch());
+    }
+    waldo__json_free(doc);
+    return status;
+}
+
+static void on_image(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+    waldo_error *made = NULL;
+
+    if (status == WALDO_OK && machine->call.http_status == 404 && !machine->pulled) {
+        if (machine->options.pull != DOCKER_PULL_NEVER) {
+            pull(machine);
+            return;
+        }
+        status = waldo_error_set(&made, WALDO_ENOTFOUND, WALDO_CLASS_BACKEND,
+                                 "docker: the engine at %s has no image %s; fetch it with `docker "
+                                 "pull %s`, or allow it: docker:%s,pull=missing",
+                                 machine->engine.text, machine->options.image,
+                                 machine->options.image, machine->options.image);
+        opened(machine, status, made);
+        return;
+    }
+    if (status != WALDO_OK || machine->call.http_status != 200) {
+        open_failed(machine, status, error, "looking for the image");
+        return;
+    }
+    status = check_image(machine, &made);
+    if (status != WALDO_OK) {
+        opened(machine, status, made);
+        return;
+    }
+    create(machine);
+}
+
+static void look_at_image(waldo_machine *machine)
+{
+    waldo__buf path = WALDO__BUF_INIT(4096);
+
+    waldo__buf_puts(&path, "/images/");
+    docker_escape(&path, waldo__str(machine->options.image));
+    waldo__buf_puts(&path, "/json");
+    docker_call_start(&machine->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS,
+                      machine->deadline_ns, on_image);
+    waldo__buf_free(&path);
+}
+
+static void on_ping(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+
+    if (status == WALDO_OK && machine->engine.version[0] == '\0') {
+        waldo_error *made = NULL;
+
+        status = docker_engine_agree(&machine->engine, waldo__str(""), &made);
+        opened(machine, status, made);
+    } else if (status != WALDO_OK || machine->call.http_status != 200) {
+        open_failed(machine, status, error, "asking for its version");
+    } else if (machine->options.pull == DOCKER_PULL_ALWAYS) {
+        pull(machine);
+    } else {
+        look_at_image(machine);
+    }
+}
+
+static waldo_status docker_open(const waldo_backend_env *env, const waldo_backend_spec *spec,
+                                waldo_str saved, const waldo_backend_call *call,
+                                waldo_backend_done_fn done, waldo_machine **ret_machine,
+                                waldo_error **ret_err)
+{
+    waldo_machine *machine;
+    waldo_status status;
+    char word[17];
+
+    if (saved.len > 0) {
+        return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
+                               "docker: machines end with their host and cannot be reached again");
+    }
+    machine = WALDO__NEW(waldo_machine);
+    if (machine == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    machine->engine.env = env;
+    machine->deadline_ns = call->deadline_ns;
+    machine->done = done;
+    machine->userdata = call->userdata;
+    machine->pull_error = WALDO__BUF_INIT(4096);
+    waldo__task_init(&machine->task, complete_open, machine);
+    waldo__task_init(&machine->channel_task, NULL, machine);
+    waldo__random_word(word, sizeof word - 1);
+    snprintf(machine->name, sizeof machine->name, "waldo-%s", word);
+    status = docker_options_parse(&machine->options, spec, ret_err);
+    if (status == WALDO_OK && docker_arch() == NULL) {
+        status = waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
+                                 "docker: this build has no hand (-Dhands=none), or none for this "
+                                 "processor");
+    }
+    if (status == WALDO_OK) {
+        status =
+            docker_engine_find(&machine->engine, env, waldo__str(machine->options.host), ret_err);
+    }
+    docker_call_init(&machine->call, &machine->engine, machine);
+    if (status != WALDO_OK) {
+        machine_free(machine);
+        return status;
+    }
+    *ret_machine = machine;
+    docker_call_start(&machine->call, "GET", "/_ping", QUICK_MS, machine->deadline_ns, on_ping);
+    return WALDO_OK;
+}
+
+/* ---- using and ending ---- */
+
+static void give_channel(void *userdata)
+{
+    waldo_machine *machine = userdata;
+    docker_channel *channel = machine->channel;
+    waldo_error *error = NULL;
+
+    machine->channel = NULL;
+    if (channel != NULL) {
+        machine->channel_done(machine->channel_userdata, WALDO_OK, docker_channel_base(channel),
+                              NULL);
+        return;
+    }
+    waldo_error_set(&error, WALDO_EBUSY, WALDO_CLASS_BACKEND, "docker: a machine has one channel");
+    machine->channel_done(machine->channel_userdata, WALDO_EBUSY, NULL, error);
+    waldo_error_free(error);
+}
+
+static void docker_channel_op(waldo_machine *machine, const waldo_backend_call *call,
+                              waldo_backend_channel_fn done)
+{
+    machine->channel_done = done;
+    machine->channel_userdata = call->userdata;
+    waldo__task_init(&machine->channel_task, give_channel, machine);
+    waldo__task_queue(machine->engine.env->loop, &machine->channel_task);
+}
+
+static void complete_close(void *userdata)
+{
+    waldo_machine *machine = userdata;
+    waldo_backend_done_fn done = machine->done;
+    waldo_status status = machine->status;
+    waldo_error *error = machine->error;
+    void *to = machine->userdata;
+
+    machine->error = NULL;
+    machine_free(machine);
+    done(to, status, error);
+    waldo_error_free(error);
+}
+
+/* Gone; or being removed by its own end, which is waited for. */
+static void on_removed(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+    int code = machine->call.http_status;
+
+    if (status == WALDO_OK && code == 409 && !machine->waiting) {
+        machine->waiting = 1;
+        begin(machine, "POST", "/wait?condition=removed", 0, on_removed);
+        return;
+    }
+    machine->status = WALDO_OK;
+    if (status != WALDO_OK || (code != 204 && code != 200 && code != 404 && code != 409)) {
+        machine->status = docker_call_error(&machine->call, status, error, "removing the container",
+                                            &machine->error);
+    }
+    complete_close(machine);
+}
+
+static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
+                         waldo_backend_done_fn done)
+{
+    waldo__loop *loop = machine->engine.env->loop;
+
+    waldo__task_cancel(loop, &machine->task);
+    waldo_error_free(machine->error);
+    machine->error = NULL;
+    machine->status = WALDO_OK;
+    machine->done = done;
+    machine->userdata = call->userdata;
+    machine->deadline_ns = call->deadline_ns;
+    docker_channel_free(machine->channel);
+    machine->channel = NULL;
+    docker_call_free(&machine->call);
+    docker_call_init(&machine->call, &machine->engine, machine);
+    if (machine->created) {
+        begin(machine, "DELETE", "?force=1&v=1", 0, on_removed);
+        return;
+    }
+    waldo__task_init(&machine->task, complete_close, machine);
+    waldo__task_queue(loop, &machine->task);
+}
+
+/* The end of the stream ends the hand, and its container with it; before the start there is none. */
+static void docker_abandon(waldo_machine *machine)
+{
+    int forked = waldo__loop_forked(machine->engine.env->loop);
+    int created = machine->created;
+    int creating = created && machine->creating;
+    docker_engine engine = machine->engine;
+    char name[NAME_SIZE];
+
+    memcpy(name, machine->name, sizeof name);
+    machine_free(machine);
+    if (created && !forked) {
+        docker_engine_forget(&engine, name, creating ? ABANDON_MS : 0);
+    }
+}
+
+static waldo_status docker_parse(const waldo_backend_spec *spec, waldo_error **ret_err)
+{
+    docker_options options;
+    waldo_status status = docker_options_parse(&options, spec, ret_err);
+
+    docker_options_free(&options);
+    return status;
+}
+
+extern const waldo_backend_ops waldo__backend_docker;
+
+const waldo_backend_ops waldo__backend_docker = {
+    .version = WALDO_BACKEND_VERSION,
+    .size = sizeof(waldo_backend_ops),
+    .name = "docker",
+    .about = "containers of Docker or Podman: no capabilities, read-only root, no network",
+    .option_names = option_names,
+    .isolation = WALDO_ISOLATION_CONTAINER,
+    .caps = WALDO_BACKEND_CHANNEL | WALDO_BACKEND_STDIN | WALDO_BACKEND_SIGNAL |
+            WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_NET_ALL | WALDO_BACKEND_LIMITS |
+            WALDO_BACKEND_SEPARATE,
+    .parse = docker_parse,
+    .probe = docker_probe,
+    .list_sandboxes = docker_list,
+    .destroy_id = docker_destroy_id,
+    .open = docker_open,
+    .close = docker_close,
+    .abandon = docker_abandon,
+    .channel = docker_channel_op,
+};

@@ -1,0 +1,186 @@
+/* Without a machine: does an engine answer, which containers are ours, end one of them. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "docker.h"
+
+enum { QUICK_MS = 5000 };
+
+typedef struct query {
+    docker_engine engine;
+    docker_call call;
+    int64_t deadline_ns;
+    waldo_backend_id_fn each; /* list */
+    char *id;                 /* destroy */
+    int probing;
+    waldo_backend_done_fn done;
+    void *userdata;
+    waldo__task task; /* completion */
+    waldo_status status;
+    waldo_error *error;
+} query;
+
+static void complete(void *userdata)
+{
+    query *q = userdata;
+
+    docker_call_free(&q->call);
+    q->done(q->userdata, q->status, q->error);
+    waldo_error_free(q->error);
+    waldo__free(q->id);
+    waldo__free(q);
+}
+
+static void on_removed(void *userdata, waldo_status status, const waldo_error *error)
+{
+    query *q = userdata;
+    int code = q->call.http_status;
+
+    if (status != WALDO_OK || (code != 204 && code != 200 && code != 404 && code != 409)) {
+        q->status = docker_call_error(&q->call, status, error, "removing the container", &q->error);
+    }
+    complete(q);
+}
+
+static void destroy(query *q)
+{
+    waldo__buf path = WALDO__BUF_INIT(4096);
+
+    waldo__buf_puts(&path, "/containers/");
+    docker_escape(&path, waldo__str(q->id));
+    waldo__buf_puts(&path, "?force=1&v=1");
+    docker_call_start(&q->call, "DELETE", waldo__buf_str(&path).ptr, 0, q->deadline_ns, on_removed);
+    waldo__buf_free(&path);
+}
+
+/* Answers end in NUL; the ids and states of an engine are short. */
+static void tell_each(query *q, const waldo__json_value *item)
+{
+    const waldo__json_value *labels = waldo__json_get(item, "Labels");
+    waldo__buf about = WALDO__BUF_INIT(1024);
+    waldo_str image = waldo__json_get_str(item, "Image");
+    waldo_str state = waldo__json_get_str(item, "Status");
+
+    waldo__buf_printf(&about, "%.*s, %.*s", (int)(image.len < 300 ? image.len : 300), image.ptr,
+                      (int)(state.len < 300 ? state.len : 300), state.ptr);
+    q->each(q->userdata, waldo__json_get_str(item, "Id").ptr,
+            waldo__json_get_str(labels, DOCKER_LABEL_OWNER).ptr, 0, waldo__buf_str(&about).ptr);
+    waldo__buf_free(&about);
+}
+
+static void on_list(void *userdata, waldo_status status, const waldo_error *error)
+{
+    query *q = userdata;
+    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
+    waldo__json *doc = NULL;
+    const waldo__json_value *item = NULL;
+
+    if (status != WALDO_OK || q->call.http_status != 200) {
+        q->status = docker_call_error(&q->call, status, error, "listing containers", &q->error);
+    } else {
+        q->status = waldo__json_parse(waldo__buf_str(&q->call.answer), &limits, &doc, &q->error);
+        item = waldo__json_first(waldo__json_root(doc));
+    }
+    if (q->status == WALDO_OK && q->id != NULL && item != NULL) {
+        waldo__json_free(doc);
+        destroy(q);
+        return;
+    }
+    if (q->status == WALDO_OK && q->id != NULL) {
+        q->status = waldo_error_set(&q->error, WALDO_ENOTFOUND, WALDO_CLASS_BACKEND,
+                                    "docker: the engine at %s has no container %s of ours",
+                                    q->engine.text, q->id);
+    }
+    for (; q->status == WALDO_OK && q->each != NULL && item != NULL;
+         item = waldo__json_next(item)) {
+        tell_each(q, item);
+    }
+    waldo__json_free(doc);
+    complete(q);
+}
+
+/* Only containers with our label, so that no id can end another's. */
+static void list(query *q)
+{
+    waldo__buf path = WALDO__BUF_INIT(4096);
+    waldo__buf filters = WALDO__BUF_INIT(1024);
+    waldo__json_writer jw;
+
+    waldo__json_writer_init(&jw, &filters);
+    waldo__jw_object(&jw, NULL);
+    waldo__jw_array(&jw, "label");
+    waldo__jw_str(&jw, NULL, WALDO__S(DOCKER_LABEL_RUN));
+    waldo__jw_end(&jw, ']');
+    if (q->id != NULL) {
+        waldo__jw_array(&jw, "id");
+        waldo__jw_str(&jw, NULL, waldo__str(q->id));
+        waldo__jw_end(&jw, ']');
+    }
+    waldo__jw_end(&jw, '}');
+    waldo__buf_puts(&path, "/containers/json?all=1&filters=");
+    docker_escape(&path, waldo__buf_str(&filters));
+    docker_call_start(&q->call, "GET", waldo__buf_str(&path).ptr, 0, q->deadline_ns, on_list);
+    waldo__buf_free(&filters);
+    waldo__buf_free(&path);
+}
+
+static void on_ping(void *userdata, waldo_status status, const waldo_error *error)
+{
+    query *q = userdata;
+
+    if (status != WALDO_OK || q->call.http_status != 200) {
+        q->status = docker_call_error(&q->call, status, error, "asking for its version", &q->error);
+    } else if (q->engine.version[0] == '\0') {
+        q->status = docker_engine_agree(&q->engine, waldo__str(""), &q->error);
+    } else if (q->probing && docker_arch() == NULL) {
+        q->status = waldo_error_set(&q->error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
+                                    "docker: an engine answers, but this build has no hand");
+    } else if (!q->probing) {
+        list(q);
+        return;
+    }
+    complete(q);
+}
+
+static void start(const waldo_backend_env *env, const waldo_backend_call *call, query as,
+                  const char *id)
+{
+    query *q = WALDO__NEW(query);
+
+    if (q == NULL) {
+        as.done(call->userdata, WALDO_ENOMEM, NULL);
+        return;
+    }
+    *q = as;
+    q->userdata = call->userdata;
+    q->deadline_ns = call->deadline_ns;
+    waldo__task_init(&q->task, complete, q);
+    q->status = docker_engine_find(&q->engine, env, waldo__str(""), &q->error);
+    docker_call_init(&q->call, &q->engine, q);
+    if (q->status == WALDO_OK && id != NULL) {
+        q->id = waldo__strdup(id);
+        q->status = q->id != NULL ? WALDO_OK : WALDO_ENOMEM;
+    }
+    if (q->status != WALDO_OK) {
+        waldo__task_queue(env->loop, &q->task);
+        return;
+    }
+    docker_call_start(&q->call, "GET", "/_ping", QUICK_MS, q->deadline_ns, on_ping);
+}
+
+void docker_probe(const waldo_backend_env *env, const waldo_backend_call *call,
+                  waldo_backend_done_fn done)
+{
+    start(env, call, (query){ .probing = 1, .done = done }, NULL);
+}
+
+void docker_list(const waldo_backend_env *env, const waldo_backend_call *call,
+                 waldo_backend_id_fn each, waldo_backend_done_fn done)
+{
+    start(env, call, (query){ .each = each, .done = done }, NULL);
+}
+
+void docker_destroy_id(const waldo_backend_env *env, const waldo_backend_call *call, const char *id,
+                       waldo_backend_done_fn done)
+{
+    start(env, call, (query){ .done = done }, id);
+}
