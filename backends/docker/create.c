@@ -10,6 +10,7 @@
 
 enum { USER_DEFAULT = 1000, PROCESSES_DEFAULT = 512, PROC_TEXT = 1024 };
 #define MEMORY_DEFAULT ((uint64_t)1 << 30)
+#define TMP_DEFAULT    ((uint64_t)256 << 20)
 #define MEMORY_MIN     ((uint64_t)6 << 20)
 #define ID_MAX         2097151 /* what a tar header holds */
 #define CPUS_DEFAULT   2
@@ -83,6 +84,22 @@ static int parse_user(docker_options *options, waldo_str text)
     return 1;
 }
 
+/* Digits and perhaps k, m or g. */
+static int parse_size(waldo_str text, uint64_t *ret_bytes)
+{
+    static const char units[] = "kmg";
+    const char *unit = text.len > 0 ? strchr(units, text.ptr[text.len - 1] | 0x20) : NULL;
+    unsigned shift = unit != NULL && *unit != '\0' ? (unsigned)(unit - units + 1) * 10 : 0;
+    int64_t number;
+
+    text.len -= shift != 0;
+    if (!waldo__str_int(text, &number) || number < 1 || number > INT64_MAX >> shift) {
+        return 0;
+    }
+    *ret_bytes = (uint64_t)number << shift;
+    return 1;
+}
+
 static int parse_pull(docker_options *options, waldo_str text)
 {
     static const char *const names[] = { "never", "missing", "always" };
@@ -108,6 +125,7 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
     waldo_str pull = option(spec, "pull");
     waldo_str platform = option(spec, "platform");
     waldo_str runtime = option(spec, "runtime");
+    waldo_str tmp = option(spec, "tmp");
 
     if (spec->target.len == 0) {
         return bad(ret_err, "name an image, such as docker:debian:12");
@@ -126,6 +144,9 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
     }
     if (runtime.len > 0 && !in_class(runtime, "-._/")) {
         return bad(ret_err, "runtime must be the name of a runtime of the engine, such as runsc");
+    }
+    if (tmp.len > 0 && !parse_size(tmp, &options->tmp)) {
+        return bad(ret_err, "tmp must be a size such as 512m or 1g");
     }
     if (spec->memory_bytes > 0 && spec->memory_bytes < MEMORY_MIN) {
         return bad(ret_err, "memory must be at least 6m");
@@ -159,6 +180,7 @@ waldo_status docker_options_parse(docker_options *options, const waldo_backend_s
     *options = (docker_options){ .pull = DOCKER_PULL_NEVER,
                                  .uid = USER_DEFAULT,
                                  .gid = USER_DEFAULT,
+                                 .tmp = TMP_DEFAULT,
                                  .net = spec->net == WALDO_NET_ALL,
                                  .memory_asked = spec->memory_bytes > 0,
                                  .cpus_asked = spec->cpus > 0,
@@ -270,8 +292,8 @@ static void put_host_config(const docker_options *options, waldo__json_writer *j
     waldo__jw_bool(jw, "Privileged", 0);
     waldo__jw_bool(jw, "ReadonlyRootfs", 1);
     waldo__jw_object(jw, "Tmpfs");
-    snprintf(tmp, sizeof tmp, "rw,exec,nosuid,nodev,size=256m,uid=%u,gid=%u,mode=1777",
-             (unsigned)options->uid, (unsigned)options->gid);
+    snprintf(tmp, sizeof tmp, "rw,exec,nosuid,nodev,size=%llu,uid=%u,gid=%u,mode=1777",
+             (unsigned long long)options->tmp, (unsigned)options->uid, (unsigned)options->gid);
     waldo__jw_str(jw, "/tmp", waldo__str(tmp));
     waldo__jw_end(jw, '}');
     put_limits(options, jw);
@@ -310,7 +332,7 @@ waldo_status docker_put_create(const docker_options *options, waldo__buf *out)
     waldo__jw_str(&jw, "WorkingDir", WALDO__S(WORKSPACE));
     waldo__jw_str(&jw, "Hostname", WALDO__S("sandbox"));
     waldo__jw_array(&jw, "Env"); /* beside the image's, whose PATH stays */
-    waldo__jw_str(&jw, NULL, WALDO__S("HOME=" WORKSPACE));
+    waldo__jw_str(&jw, NULL, WALDO__S("HOME=/tmp"));
     waldo__jw_str(&jw, NULL, WALDO__S("TERM=dumb"));
     waldo__jw_str(&jw, NULL, WALDO__S("LANG=C.UTF-8"));
     waldo__jw_end(&jw, ']');

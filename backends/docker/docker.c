@@ -6,9 +6,10 @@
 #include "base/rand.h"
 #include "docker.h"
 
-enum { QUICK_MS = 10000, SLOW_MS = 60000, ATTACH_MS = 20000, ABANDON_MS = 250, NAME_SIZE = 64 };
+enum { PING_MS = 5000, QUICK_MS = 10000, SLOW_MS = 60000, ATTACH_MS = 20000, ABANDON_MS = 250, NAME_SIZE = 64 };
 
-static const char *const option_names[] = { "user", "runtime", "pull", "platform", "host", NULL };
+static const char *const option_names[] = { "user", "runtime", "pull", "platform",
+                                            "host", "tmp",     NULL };
 
 struct waldo_machine {
     docker_engine engine;
@@ -397,7 +398,7 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
         return status;
     }
     *ret_machine = machine;
-    docker_call_start(&machine->call, "GET", "/_ping", QUICK_MS, machine->deadline_ns, on_ping);
+    docker_call_start(&machine->call, "GET", "/_ping", PING_MS, machine->deadline_ns, on_ping);
     return WALDO_OK;
 }
 

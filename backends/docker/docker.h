@@ -102,6 +102,7 @@ typedef struct docker_options {
     uint32_t uid;
     uint32_t gid;
     int net;
+    uint64_t tmp; /* bytes of /tmp */
     uint64_t memory;
     double cpus;
     uint32_t processes;

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sandbox/registry.h"
+
 #define CASE(function) cmocka_unit_test_setup_teardown(function, contract_setup, contract_teardown)
 
 typedef struct news {
@@ -216,6 +218,9 @@ static void losing_the_machine(void **state)
     char message[256];
     outcome out;
 
+    if (strcmp(c->backend->name, "docker") == 0) {
+        skip(); /* the hand is process 1, which nothing inside can kill: tests/docker */
+    }
     waldo__sandbox_listen(c->sandbox, &n.listener);
     waldo_sandbox_exec(c->sandbox, &WALDO_EXEC(.cmd = "sleep 100"), took_end, &ends[0], NULL, NULL);
     waldo_sandbox_exec(c->sandbox, &WALDO_EXEC(.cmd = by_hand ? "kill -9 2; sleep 100" : "lose"),
@@ -245,7 +250,7 @@ static void next_backend(void **state)
     waldo_sandbox_spec *spec;
     waldo_exec_result *result;
 
-    snprintf(own, sizeof own, "%s:", c->backend->name);
+    snprintf(own, sizeof own, "%s:%s", c->backend->name, contract_target);
     spec = waldo_sandbox_spec_new(
         &WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS("fake:,fail=open", own)));
     waldo_sandbox_unref(c->sandbox);
@@ -304,12 +309,15 @@ static void probing(void **state)
 {
     contract *c = *state;
     reports r = { .wanted = c->backend->name };
+    size_t count;
 
     waldo_backend_probe(c->rt, take_report, took_reports, &r);
     while (r.count >= 0 && r.count < 100) {
         assert_int_equal(waldo_runtime_step(c->rt, 60000), WALDO_OK);
     }
-    assert_int_equal(r.count, 102);
+    for (count = 0; waldo__backend_at(count) != NULL; count++) {
+    }
+    assert_int_equal(r.count, 100 + count);
     assert_int_equal(r.usable, 1);
 }
 

@@ -74,6 +74,8 @@ int offers(const contract *c, uint32_t bits);
 /* A file on the host below c->folder. */
 void host_write(contract *c, const char *path, const void *bytes, size_t len, unsigned mode);
 
+extern const char *contract_target; /* of the sandbox string */
+
 int contract_setup(void **state);
 int contract_teardown(void **state);
 

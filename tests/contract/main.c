@@ -5,7 +5,7 @@
 #include <string.h>
 
 const char *contract_backend;
-const char *contract_target = ""; /* between the colon and the options */
+const char *contract_target = "";
 
 static const struct {
     const char *name;

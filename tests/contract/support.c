@@ -13,7 +13,6 @@
 enum { OUTCOME_MAX = 256 * 1024 * 1024 };
 
 extern const char *contract_backend; /* set by main */
-extern const char *contract_target;
 
 void outcome_init(outcome *out)
 {
