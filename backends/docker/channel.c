@@ -15,7 +15,7 @@ typedef enum stage { CONNECTING, ASKING, ATTACHED, OVER, TOLD } stage;
 
 struct docker_channel {
     waldo_channel base;
-    docker_engine *engine;
+    docker_engine engine; /* a copy, for a callback may free its machine */
     waldo__loop *loop;
     char *container;
     uint64_t memory; /* its limit, for words about its end */
@@ -144,7 +144,7 @@ static void tell_over(void *userdata, waldo_status status, const waldo_error *er
         waldo__buf_printf(&text,
                           "the engine at %s stopped, restarted or hangs, and the container "
                           "is lost with it (%s)",
-                          ch->engine->text,
+                          ch->engine.text,
                           error != NULL ? waldo_error_message(error) : waldo_status_text(status));
     } else {
         describe_end(ch, &text);
@@ -214,7 +214,7 @@ static void too_late(void *userdata)
 
     waldo_error_set(&error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
                     "docker: attaching to the container: the engine at %s did not answer in time",
-                    ch->engine->text);
+                    ch->engine.text);
     settle(ch, error);
     update(ch);
 }
@@ -258,7 +258,7 @@ static void read_answer(docker_channel *ch)
         waldo__buf_add(&ch->head, piece, (size_t)len);
         on_answer(ch);
     } else if (len == 0 || (errno != EAGAIN && errno != EINTR)) {
-        docker_engine_refused(ch->engine, len == 0 ? ECONNRESET : errno, &error);
+        docker_engine_refused(&ch->engine, len == 0 ? ECONNRESET : errno, &error);
         settle(ch, error);
     }
 }
@@ -297,7 +297,7 @@ static void on_connected(docker_channel *ch)
     waldo_error *error = NULL;
 
     if (getsockopt(ch->fd, SOL_SOCKET, SO_ERROR, &failure, &len) != 0 || failure != 0) {
-        docker_engine_refused(ch->engine, failure != 0 ? failure : errno, &error);
+        docker_engine_refused(&ch->engine, failure != 0 ? failure : errno, &error);
         settle(ch, error);
         return;
     }
@@ -459,7 +459,7 @@ waldo_channel *docker_channel_base(docker_channel *channel)
     return &channel->base;
 }
 
-waldo_status docker_channel_new(docker_engine *engine, const char *container, uint64_t memory,
+waldo_status docker_channel_new(const docker_engine *engine, const char *container, uint64_t memory,
                                 int64_t deadline_ns, docker_call_fn done, void *userdata,
                                 docker_channel **ret_channel, waldo_error **ret_err)
 {
@@ -470,7 +470,7 @@ waldo_status docker_channel_new(docker_engine *engine, const char *container, ui
         return waldo__error_nomem(ret_err);
     }
     *ch = (docker_channel){ .base = { &ops },
-                            .engine = engine,
+                            .engine = *engine,
                             .loop = engine->env->loop,
                             .container = waldo__strdup(container),
                             .memory = memory,
@@ -483,7 +483,7 @@ waldo_status docker_channel_new(docker_engine *engine, const char *container, ui
     if (ch->fd < 0) {
         docker_engine_refused(engine, errno, ret_err);
     }
-    docker_call_init(&ch->why, engine, ch);
+    docker_call_init(&ch->why, &ch->engine, ch);
     waldo__timer_init(&ch->timer, too_late, ch);
     waldo__task_init(&ch->attached_task, tell_attached, ch);
     waldo__task_init(&ch->read_task, read_some, ch);

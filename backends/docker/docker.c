@@ -6,7 +6,14 @@
 #include "base/rand.h"
 #include "docker.h"
 
-enum { PING_MS = 5000, QUICK_MS = 10000, SLOW_MS = 60000, ATTACH_MS = 20000, ABANDON_MS = 250, NAME_SIZE = 64 };
+enum {
+    PING_MS = 5000,
+    QUICK_MS = 10000,
+    SLOW_MS = 60000,
+    ATTACH_MS = 20000,
+    ABANDON_MS = 250,
+    NAME_SIZE = 64
+};
 
 static const char *const option_names[] = { "user", "runtime", "pull", "platform",
                                             "host", "tmp",     NULL };
@@ -487,7 +494,7 @@ static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
     waldo__task_queue(loop, &machine->task);
 }
 
-/* The end of the stream ends the hand, and its container with it; before the start there is none. */
+/* The stream's end ends the hand, and its container with it; before the start there is no hand. */
 static void docker_abandon(waldo_machine *machine)
 {
     int forked = waldo__loop_forked(machine->engine.env->loop);
@@ -522,8 +529,8 @@ const waldo_backend_ops waldo__backend_docker = {
     .option_names = option_names,
     .isolation = WALDO_ISOLATION_CONTAINER,
     .caps = WALDO_BACKEND_CHANNEL | WALDO_BACKEND_STDIN | WALDO_BACKEND_SIGNAL |
-            WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_NET_ALL | WALDO_BACKEND_LIMITS |
-            WALDO_BACKEND_SEPARATE,
+            WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_PTY | WALDO_BACKEND_NET_ALL |
+            WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE,
     .parse = docker_parse,
     .probe = docker_probe,
     .list_sandboxes = docker_list,

@@ -133,7 +133,7 @@ waldo_status docker_check_warning(const docker_options *options, waldo_str warni
 typedef struct docker_channel docker_channel;
 
 /* Attach to a container that was created: done comes from the run queue, unless it is freed. */
-waldo_status docker_channel_new(docker_engine *engine, const char *container, uint64_t memory,
+waldo_status docker_channel_new(const docker_engine *engine, const char *container, uint64_t memory,
                                 int64_t deadline_ns, docker_call_fn done, void *userdata,
                                 docker_channel **ret_channel, waldo_error **ret_err);
 void docker_channel_free(docker_channel *channel);

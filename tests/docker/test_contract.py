@@ -1,0 +1,21 @@
+"""The docker column of the contract suite."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from dockerd import IMAGE
+
+BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
+
+
+@pytest.mark.parametrize("group", ["exec", "files", "life", "terminal"])
+def test_contract(engine, group):
+    done = subprocess.run([BUILD / "tests" / "contract" / "test-contract", "docker", group, IMAGE],
+                          env={**os.environ, "DOCKER_HOST": engine.url}, capture_output=True, timeout=300, check=False)
+    said = (done.stdout + done.stderr).decode(errors="replace")
+    assert done.returncode == 0, said
+    assert int(re.search(r"\[  PASSED  \] (\d+) test", said)[1]) > 3
+    assert engine.wait(lambda: not engine.containers()), engine.containers()
