@@ -18,7 +18,7 @@ static void failed(void *userdata)
     waldo_error_free(error);
 }
 
-void docker_call_init(docker_call *call, docker_engine *engine, void *userdata)
+void waldo__docker_call_init(docker_call *call, docker_engine *engine, void *userdata)
 {
     *call = (docker_call){ .engine = engine,
                            .body = WALDO__BUF_INIT(BODY_MAX),
@@ -27,7 +27,7 @@ void docker_call_init(docker_call *call, docker_engine *engine, void *userdata)
     waldo__task_init(&call->failed_task, failed, call);
 }
 
-void docker_call_free(docker_call *call)
+void waldo__docker_call_free(docker_call *call)
 {
     if (call->engine == NULL) {
         return;
@@ -51,7 +51,7 @@ static void on_head(void *userdata, const waldo__http_head *head)
     call->http_status = head->status;
     if (call->engine->version[0] == '\0' && head->status == 200 &&
         waldo__header_get(head->headers, "Api-Version", &version)) {
-        docker_engine_agree(call->engine, version, &call->failure);
+        waldo__docker_engine_agree(call->engine, version, &call->failure);
     }
 }
 
@@ -103,8 +103,8 @@ static void on_done(void *userdata, waldo_status status, const waldo_error *erro
     waldo_error_free(version);
 }
 
-void docker_call_start(docker_call *call, const char *method, const char *path, int64_t ms,
-                       int64_t deadline_ns, docker_call_fn done)
+void waldo__docker_call_start(docker_call *call, const char *method, const char *path, int64_t ms,
+                              int64_t deadline_ns, docker_call_fn done)
 {
     const docker_engine *engine = call->engine;
     int64_t own = ms > 0 ? waldo__deadline_ns(ms) : WALDO__NEVER;
@@ -150,7 +150,7 @@ void docker_call_start(docker_call *call, const char *method, const char *path, 
     waldo__buf_free(&url);
 }
 
-void docker_call_message(const docker_call *call, waldo__buf *out)
+void waldo__docker_call_message(const docker_call *call, waldo__buf *out)
 {
     waldo_str text = waldo__str_trim(waldo__buf_str(&call->answer));
     waldo__json *doc = NULL;
@@ -169,8 +169,9 @@ void docker_call_message(const docker_call *call, waldo__buf *out)
     waldo__json_free(doc);
 }
 
-waldo_status docker_call_error(const docker_call *call, waldo_status status,
-                               const waldo_error *error, const char *what, waldo_error **ret_err)
+waldo_status waldo__docker_call_error(const docker_call *call, waldo_status status,
+                                      const waldo_error *error, const char *what,
+                                      waldo_error **ret_err)
 {
     waldo__buf said = WALDO__BUF_INIT(4096);
     const char *where = call->engine->text;
@@ -190,7 +191,7 @@ waldo_status docker_call_error(const docker_call *call, waldo_status status,
             waldo_error_set(ret_err, status, WALDO_CLASS_BACKEND, "docker: %s: %s", what,
                             error != NULL ? waldo_error_message(error) : waldo_status_text(status));
     } else {
-        docker_call_message(call, &said);
+        waldo__docker_call_message(call, &said);
         status = waldo_error_set(ret_err,
                                  call->http_status == 404   ? WALDO_ENOTFOUND
                                  : call->http_status == 409 ? WALDO_EEXISTS
@@ -206,7 +207,7 @@ waldo_status docker_call_error(const docker_call *call, waldo_status status,
     return status;
 }
 
-void docker_escape(waldo__buf *out, waldo_str text)
+void waldo__docker_escape(waldo__buf *out, waldo_str text)
 {
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";

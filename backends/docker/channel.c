@@ -70,7 +70,7 @@ static void release(docker_channel *ch)
     waldo__task_cancel(ch->loop, &ch->attached_task);
     waldo__task_cancel(ch->loop, &ch->read_task);
     waldo__task_cancel(ch->loop, &ch->drained_task);
-    docker_call_free(&ch->why);
+    waldo__docker_call_free(&ch->why);
     waldo__watch_free(ch->watch);
     if (ch->fd >= 0) {
         close(ch->fd);
@@ -94,7 +94,7 @@ static int leave(docker_channel *ch)
     return !ch->closed;
 }
 
-void docker_channel_free(docker_channel *ch)
+void waldo__docker_channel_free(docker_channel *ch)
 {
     if (ch != NULL) {
         ch->closed = 1;
@@ -179,7 +179,8 @@ static void stream_over(docker_channel *ch)
     ch->stage = OVER;
     update(ch);
     waldo__buf_printf(&path, "/containers/%s/json", ch->container);
-    docker_call_start(&ch->why, "GET", waldo__buf_str(&path).ptr, WHY_MS, WALDO__NEVER, tell_over);
+    waldo__docker_call_start(&ch->why, "GET", waldo__buf_str(&path).ptr, WHY_MS, WALDO__NEVER,
+                             tell_over);
     waldo__buf_free(&path);
 }
 
@@ -258,7 +259,7 @@ static void read_answer(docker_channel *ch)
         waldo__buf_add(&ch->head, piece, (size_t)len);
         on_answer(ch);
     } else if (len == 0 || (errno != EAGAIN && errno != EINTR)) {
-        docker_engine_refused(&ch->engine, len == 0 ? ECONNRESET : errno, &error);
+        waldo__docker_engine_refused(&ch->engine, len == 0 ? ECONNRESET : errno, &error);
         settle(ch, error);
     }
 }
@@ -297,7 +298,7 @@ static void on_connected(docker_channel *ch)
     waldo_error *error = NULL;
 
     if (getsockopt(ch->fd, SOL_SOCKET, SO_ERROR, &failure, &len) != 0 || failure != 0) {
-        docker_engine_refused(&ch->engine, failure != 0 ? failure : errno, &error);
+        waldo__docker_engine_refused(&ch->engine, failure != 0 ? failure : errno, &error);
         settle(ch, error);
         return;
     }
@@ -443,7 +444,7 @@ static void channel_pause(waldo_channel *channel, int paused)
 
 static void channel_close(waldo_channel *channel)
 {
-    docker_channel_free((docker_channel *)channel);
+    waldo__docker_channel_free((docker_channel *)channel);
 }
 
 static const waldo_channel_ops ops = { .version = WALDO_BACKEND_VERSION,
@@ -454,14 +455,15 @@ static const waldo_channel_ops ops = { .version = WALDO_BACKEND_VERSION,
                                        .pause = channel_pause,
                                        .close = channel_close };
 
-waldo_channel *docker_channel_base(docker_channel *channel)
+waldo_channel *waldo__docker_channel_base(docker_channel *channel)
 {
     return &channel->base;
 }
 
-waldo_status docker_channel_new(const docker_engine *engine, const char *container, uint64_t memory,
-                                int64_t deadline_ns, docker_call_fn done, void *userdata,
-                                docker_channel **ret_channel, waldo_error **ret_err)
+waldo_status waldo__docker_channel_new(const docker_engine *engine, const char *container,
+                                       uint64_t memory, int64_t deadline_ns, docker_call_fn done,
+                                       void *userdata, docker_channel **ret_channel,
+                                       waldo_error **ret_err)
 {
     docker_channel *ch = WALDO__NEW(docker_channel);
     waldo_status status;
@@ -474,16 +476,16 @@ waldo_status docker_channel_new(const docker_engine *engine, const char *contain
                             .loop = engine->env->loop,
                             .container = waldo__strdup(container),
                             .memory = memory,
-                            .fd = docker_engine_connect(engine),
+                            .fd = waldo__docker_engine_connect(engine),
                             .attached = done,
                             .userdata = userdata,
                             .out = WALDO__BUF_INIT(QUEUE_MAX),
                             .head = WALDO__BUF_INIT(HEAD_MAX),
                             .words = WALDO__BUF_INIT(WORDS_MAX) };
     if (ch->fd < 0) {
-        docker_engine_refused(engine, errno, ret_err);
+        waldo__docker_engine_refused(engine, errno, ret_err);
     }
-    docker_call_init(&ch->why, &ch->engine, ch);
+    waldo__docker_call_init(&ch->why, &ch->engine, ch);
     waldo__timer_init(&ch->timer, too_late, ch);
     waldo__task_init(&ch->attached_task, tell_attached, ch);
     waldo__task_init(&ch->read_task, read_some, ch);

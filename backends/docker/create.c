@@ -19,12 +19,12 @@ enum { USER_DEFAULT = 1000, PROCESSES_DEFAULT = 512, PROC_TEXT = 1024 };
 #define HAND_NAME   "waldo-hand"
 #define WORKSPACE   "/workspace"
 
-const char *docker_hand_folder(void)
+const char *waldo__docker_hand_folder(void)
 {
     return HAND_FOLDER;
 }
 
-const char *docker_arch(void)
+const char *waldo__docker_arch(void)
 {
     size_t len = 0;
 
@@ -172,8 +172,8 @@ static double default_cpus(void)
     return there > 0 && there < CPUS_DEFAULT ? (double)there : CPUS_DEFAULT;
 }
 
-waldo_status docker_options_parse(docker_options *options, const waldo_backend_spec *spec,
-                                  waldo_error **ret_err)
+waldo_status waldo__docker_options_parse(docker_options *options, const waldo_backend_spec *spec,
+                                         waldo_error **ret_err)
 {
     waldo_status status;
 
@@ -201,7 +201,7 @@ waldo_status docker_options_parse(docker_options *options, const waldo_backend_s
     return status == WALDO_OK ? WALDO_OK : waldo__error_nomem(ret_err);
 }
 
-void docker_options_free(docker_options *options)
+void waldo__docker_options_free(docker_options *options)
 {
     waldo__free(options->image);
     waldo__free(options->platform);
@@ -309,7 +309,7 @@ static void put_host_config(const docker_options *options, waldo__json_writer *j
     waldo__jw_end(jw, '}');
 }
 
-waldo_status docker_put_create(const docker_options *options, waldo__buf *out)
+waldo_status waldo__docker_put_create(const docker_options *options, waldo__buf *out)
 {
     waldo__json_writer jw;
     char user[32];
@@ -358,7 +358,7 @@ waldo_status docker_put_create(const docker_options *options, waldo__buf *out)
 }
 
 /* NAME[:TAG][@DIGEST]; without a tag the engine would pull all of them. */
-waldo_status docker_put_pull_path(const docker_options *options, waldo__buf *out)
+waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__buf *out)
 {
     waldo_str image = waldo__str(options->image);
     size_t at = waldo__str_find(image, '@');
@@ -377,17 +377,17 @@ waldo_status docker_put_pull_path(const docker_options *options, waldo__buf *out
         name.len = colon - 1;
     }
     waldo__buf_puts(out, "/images/create?fromImage=");
-    docker_escape(out, name);
+    waldo__docker_escape(out, name);
     waldo__buf_puts(out, "&tag=");
-    docker_escape(out, tag);
+    waldo__docker_escape(out, tag);
     if (options->platform != NULL) {
         waldo__buf_puts(out, "&platform=");
-        docker_escape(out, waldo__str(options->platform));
+        waldo__docker_escape(out, waldo__str(options->platform));
     }
     return out->status;
 }
 
-waldo_status docker_put_hand(waldo__buf *out)
+waldo_status waldo__docker_put_hand(waldo__buf *out)
 {
     waldo__tar_entry entry = { .name = HAND_NAME, .mode = 0555 };
     const unsigned char *image = waldo__hand_image(&entry.bytes.len);
@@ -402,7 +402,7 @@ waldo_status docker_put_hand(waldo__buf *out)
  * The volume's own folder belongs to root, and no root is inside to give it away. An entry named
  * "/" is the folder that is unpacked into; one named "." is skipped (moby, pkg/archive).
  */
-waldo_status docker_put_workspace(const docker_options *options, waldo__buf *out)
+waldo_status waldo__docker_put_workspace(const docker_options *options, waldo__buf *out)
 {
     const waldo__tar_entry entry = {
         .name = "/", .is_folder = 1, .mode = 0755, .uid = options->uid, .gid = options->gid
@@ -425,8 +425,8 @@ static int holds(waldo_str text, const char *word)
     return 0;
 }
 
-waldo_status docker_check_warning(const docker_options *options, waldo_str warning,
-                                  waldo_error **ret_err)
+waldo_status waldo__docker_check_warning(const docker_options *options, waldo_str warning,
+                                         waldo_error **ret_err)
 {
     const struct {
         const char *word;

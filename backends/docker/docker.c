@@ -46,9 +46,9 @@ static void machine_free(waldo_machine *machine)
 
     waldo__task_cancel(loop, &machine->task);
     waldo__task_cancel(loop, &machine->channel_task);
-    docker_call_free(&machine->call);
-    docker_channel_free(machine->channel);
-    docker_options_free(&machine->options);
+    waldo__docker_call_free(&machine->call);
+    waldo__docker_channel_free(machine->channel);
+    waldo__docker_options_free(&machine->options);
     waldo__buf_free(&machine->pull_error);
     waldo_error_free(machine->error);
     waldo__free(machine);
@@ -79,7 +79,7 @@ static void open_failed(waldo_machine *machine, waldo_status status, const waldo
 {
     waldo_error *made = NULL;
 
-    status = docker_call_error(&machine->call, status, error, what, &made);
+    status = waldo__docker_call_error(&machine->call, status, error, what, &made);
     opened(machine, status, made);
 }
 
@@ -89,8 +89,8 @@ static waldo_status begin(waldo_machine *machine, const char *method, const char
     waldo__buf path = WALDO__BUF_INIT(4096);
 
     waldo__buf_printf(&path, "/containers/%s%s", machine->name, format);
-    docker_call_start(&machine->call, method, waldo__buf_str(&path).ptr, ms, machine->deadline_ns,
-                      done);
+    waldo__docker_call_start(&machine->call, method, waldo__buf_str(&path).ptr, ms,
+                             machine->deadline_ns, done);
     waldo__buf_free(&path);
     return WALDO_OK;
 }
@@ -128,9 +128,9 @@ static void on_workspace(void *userdata, waldo_status status, const waldo_error 
         open_failed(machine, status, error, "preparing /workspace");
         return;
     }
-    status = docker_channel_new(&machine->engine, machine->name, machine->options.memory,
-                                until < machine->deadline_ns ? until : machine->deadline_ns,
-                                on_attached, machine, &machine->channel, &made);
+    status = waldo__docker_channel_new(&machine->engine, machine->name, machine->options.memory,
+                                       until < machine->deadline_ns ? until : machine->deadline_ns,
+                                       on_attached, machine, &machine->channel, &made);
     if (status != WALDO_OK) {
         opened(machine, status, made);
     }
@@ -145,7 +145,7 @@ static void on_hand(void *userdata, waldo_status status, const waldo_error *erro
         return;
     }
     waldo__buf_clear(&machine->call.body);
-    docker_put_workspace(&machine->options, &machine->call.body);
+    waldo__docker_put_workspace(&machine->options, &machine->call.body);
     begin(machine, "PUT", "/archive?path=/workspace", SLOW_MS, on_workspace);
 }
 
@@ -165,7 +165,7 @@ static waldo_status read_created(waldo_machine *machine, waldo_error **ret_err)
             waldo__log(machine->engine.env->loop, WALDO_LOG_WARN, "docker",
                        "the engine warns: %.*s", (int)(warning.len < 1000 ? warning.len : 1000),
                        warning.ptr);
-            status = docker_check_warning(&machine->options, warning, ret_err);
+            status = waldo__docker_check_warning(&machine->options, warning, ret_err);
         }
     }
     waldo__json_free(doc);
@@ -188,7 +188,7 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
         return;
     }
     waldo__buf_clear(&machine->call.body);
-    docker_put_hand(&machine->call.body);
+    waldo__docker_put_hand(&machine->call.body);
     begin(machine, "PUT", "/archive?path=/run/waldo", SLOW_MS, on_hand);
 }
 
@@ -197,15 +197,15 @@ static void create(waldo_machine *machine)
     waldo__buf path = WALDO__BUF_INIT(4096);
 
     waldo__buf_clear(&machine->call.body);
-    docker_put_create(&machine->options, &machine->call.body);
+    waldo__docker_put_create(&machine->options, &machine->call.body);
     waldo__buf_printf(&path, "/containers/create?name=%s", machine->name);
     if (machine->options.platform != NULL) {
         waldo__buf_puts(&path, "&platform=");
-        docker_escape(&path, waldo__str(machine->options.platform));
+        waldo__docker_escape(&path, waldo__str(machine->options.platform));
     }
     machine->created = machine->creating = 1;
-    docker_call_start(&machine->call, "POST", waldo__buf_str(&path).ptr, SLOW_MS,
-                      machine->deadline_ns, on_created);
+    waldo__docker_call_start(&machine->call, "POST", waldo__buf_str(&path).ptr, SLOW_MS,
+                             machine->deadline_ns, on_created);
     waldo__buf_free(&path);
 }
 
@@ -273,11 +273,11 @@ static void pull(waldo_machine *machine)
 
     machine->pulled = 1;
     machine->call.on_line = on_progress;
-    docker_put_pull_path(&machine->options, &path);
+    waldo__docker_put_pull_path(&machine->options, &path);
     waldo__log(machine->engine.env->loop, WALDO_LOG_INFO, "docker", "pulling %s",
                machine->options.image);
-    docker_call_start(&machine->call, "POST", waldo__buf_str(&path).ptr, 0, machine->deadline_ns,
-                      on_pulled);
+    waldo__docker_call_start(&machine->call, "POST", waldo__buf_str(&path).ptr, 0,
+                             machine->deadline_ns, on_pulled);
     waldo__buf_free(&path);
 }
 
@@ -290,14 +290,14 @@ static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
     waldo_str arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
     waldo_str os = waldo__json_get_str(waldo__json_root(doc), "Os");
 
-    if (status == WALDO_OK && ((arch.len > 0 && !waldo__str_is(arch, docker_arch())) ||
+    if (status == WALDO_OK && ((arch.len > 0 && !waldo__str_is(arch, waldo__docker_arch())) ||
                                (os.len > 0 && !waldo__str_is(os, "linux")))) {
         status =
             waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
                             "docker: the image %s is for %.*s/%.*s, and this build's hand "
                             "for linux/%s; use an image for that, such as by platform=linux/%s",
                             machine->options.image, (int)os.len, os.ptr, (int)arch.len, arch.ptr,
-                            docker_arch(), docker_arch());
+                            waldo__docker_arch(), waldo__docker_arch());
     }
     waldo__json_free(doc);
     return status;
@@ -338,10 +338,10 @@ static void look_at_image(waldo_machine *machine)
     waldo__buf path = WALDO__BUF_INIT(4096);
 
     waldo__buf_puts(&path, "/images/");
-    docker_escape(&path, waldo__str(machine->options.image));
+    waldo__docker_escape(&path, waldo__str(machine->options.image));
     waldo__buf_puts(&path, "/json");
-    docker_call_start(&machine->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS,
-                      machine->deadline_ns, on_image);
+    waldo__docker_call_start(&machine->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS,
+                             machine->deadline_ns, on_image);
     waldo__buf_free(&path);
 }
 
@@ -352,7 +352,7 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
     if (status == WALDO_OK && machine->engine.version[0] == '\0') {
         waldo_error *made = NULL;
 
-        status = docker_engine_agree(&machine->engine, waldo__str(""), &made);
+        status = waldo__docker_engine_agree(&machine->engine, waldo__str(""), &made);
         opened(machine, status, made);
     } else if (status != WALDO_OK || machine->call.http_status != 200) {
         open_failed(machine, status, error, "asking for its version");
@@ -389,23 +389,24 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
     waldo__task_init(&machine->channel_task, NULL, machine);
     waldo__random_word(word, sizeof word - 1);
     snprintf(machine->name, sizeof machine->name, "waldo-%s", word);
-    status = docker_options_parse(&machine->options, spec, ret_err);
-    if (status == WALDO_OK && docker_arch() == NULL) {
+    status = waldo__docker_options_parse(&machine->options, spec, ret_err);
+    if (status == WALDO_OK && waldo__docker_arch() == NULL) {
         status = waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
                                  "docker: this build has no hand (-Dhands=none), or none for this "
                                  "processor");
     }
     if (status == WALDO_OK) {
-        status =
-            docker_engine_find(&machine->engine, env, waldo__str(machine->options.host), ret_err);
+        status = waldo__docker_engine_find(&machine->engine, env, waldo__str(machine->options.host),
+                                           ret_err);
     }
-    docker_call_init(&machine->call, &machine->engine, machine);
+    waldo__docker_call_init(&machine->call, &machine->engine, machine);
     if (status != WALDO_OK) {
         machine_free(machine);
         return status;
     }
     *ret_machine = machine;
-    docker_call_start(&machine->call, "GET", "/_ping", PING_MS, machine->deadline_ns, on_ping);
+    waldo__docker_call_start(&machine->call, "GET", "/_ping", PING_MS, machine->deadline_ns,
+                             on_ping);
     return WALDO_OK;
 }
 
@@ -419,8 +420,8 @@ static void give_channel(void *userdata)
 
     machine->channel = NULL;
     if (channel != NULL) {
-        machine->channel_done(machine->channel_userdata, WALDO_OK, docker_channel_base(channel),
-                              NULL);
+        machine->channel_done(machine->channel_userdata, WALDO_OK,
+                              waldo__docker_channel_base(channel), NULL);
         return;
     }
     waldo_error_set(&error, WALDO_EBUSY, WALDO_CLASS_BACKEND, "docker: a machine has one channel");
@@ -464,8 +465,8 @@ static void on_removed(void *userdata, waldo_status status, const waldo_error *e
     }
     machine->status = WALDO_OK;
     if (status != WALDO_OK || (code != 204 && code != 200 && code != 404 && code != 409)) {
-        machine->status = docker_call_error(&machine->call, status, error, "removing the container",
-                                            &machine->error);
+        machine->status = waldo__docker_call_error(&machine->call, status, error,
+                                                   "removing the container", &machine->error);
     }
     complete_close(machine);
 }
@@ -482,10 +483,10 @@ static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
     machine->done = done;
     machine->userdata = call->userdata;
     machine->deadline_ns = call->deadline_ns;
-    docker_channel_free(machine->channel);
+    waldo__docker_channel_free(machine->channel);
     machine->channel = NULL;
-    docker_call_free(&machine->call);
-    docker_call_init(&machine->call, &machine->engine, machine);
+    waldo__docker_call_free(&machine->call);
+    waldo__docker_call_init(&machine->call, &machine->engine, machine);
     if (machine->created) {
         begin(machine, "DELETE", "?force=1&v=1", 0, on_removed);
         return;
@@ -506,16 +507,16 @@ static void docker_abandon(waldo_machine *machine)
     memcpy(name, machine->name, sizeof name);
     machine_free(machine);
     if (created && !forked) {
-        docker_engine_forget(&engine, name, creating ? ABANDON_MS : 0);
+        waldo__docker_engine_forget(&engine, name, creating ? ABANDON_MS : 0);
     }
 }
 
 static waldo_status docker_parse(const waldo_backend_spec *spec, waldo_error **ret_err)
 {
     docker_options options;
-    waldo_status status = docker_options_parse(&options, spec, ret_err);
+    waldo_status status = waldo__docker_options_parse(&options, spec, ret_err);
 
-    docker_options_free(&options);
+    waldo__docker_options_free(&options);
     return status;
 }
 
@@ -532,9 +533,9 @@ const waldo_backend_ops waldo__backend_docker = {
             WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_PTY | WALDO_BACKEND_NET_ALL |
             WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE,
     .parse = docker_parse,
-    .probe = docker_probe,
-    .list_sandboxes = docker_list,
-    .destroy_id = docker_destroy_id,
+    .probe = waldo__docker_probe,
+    .list_sandboxes = waldo__docker_list,
+    .destroy_id = waldo__docker_destroy_id,
     .open = docker_open,
     .close = docker_close,
     .abandon = docker_abandon,

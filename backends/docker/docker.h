@@ -30,24 +30,25 @@ typedef struct docker_engine {
 } docker_engine;
 
 /* Find the engine: named (by host=) or not. WALDO_EUNAVAILABLE says what to do. */
-waldo_status docker_engine_find(docker_engine *engine, const waldo_backend_env *env,
-                                waldo_str named, waldo_error **ret_err);
+waldo_status waldo__docker_engine_find(docker_engine *engine, const waldo_backend_env *env,
+                                       waldo_str named, waldo_error **ret_err);
 
 /* A new connection, perhaps still being made: the descriptor, or -1 and errno. */
-int docker_engine_connect(const docker_engine *engine);
+int waldo__docker_engine_connect(const docker_engine *engine);
 
 /* Take the version from the headers of an answer to /_ping. */
-waldo_status docker_engine_agree(docker_engine *engine, waldo_str offered, waldo_error **ret_err);
+waldo_status waldo__docker_engine_agree(docker_engine *engine, waldo_str offered,
+                                        waldo_error **ret_err);
 
 /* What a connection that could not be made means. */
-waldo_status docker_engine_refused(const docker_engine *engine, int error_number,
-                                   waldo_error **ret_err);
+waldo_status waldo__docker_engine_refused(const docker_engine *engine, int error_number,
+                                          waldo_error **ret_err);
 
 /*
  * Remove a container of a machine that is being abandoned, at once. While the engine is still
  * creating it, that is tried again for so long; otherwise nobody waits for the answer.
  */
-void docker_engine_forget(const docker_engine *engine, const char *container, int64_t ms);
+void waldo__docker_engine_forget(const docker_engine *engine, const char *container, int64_t ms);
 
 /* ---- requests (call.c) ---- */
 
@@ -70,24 +71,25 @@ struct docker_call {
     void *userdata;
 };
 
-void docker_call_init(docker_call *call, docker_engine *engine, void *userdata);
-void docker_call_free(docker_call *call); /* nothing is called any more */
+void waldo__docker_call_init(docker_call *call, docker_engine *engine, void *userdata);
+void waldo__docker_call_free(docker_call *call); /* nothing is called any more */
 
 /*
  * Send call->body. path follows the version prefix, but for /_ping. The peer has until the deadline
  * and at most ms (0: no limit of its own).
  */
-void docker_call_start(docker_call *call, const char *method, const char *path, int64_t ms,
-                       int64_t deadline_ns, docker_call_fn done);
+void waldo__docker_call_start(docker_call *call, const char *method, const char *path, int64_t ms,
+                              int64_t deadline_ns, docker_call_fn done);
 
 /* Set an error for an answer that is not what was hoped for; what: "creating the container". */
-waldo_status docker_call_error(const docker_call *call, waldo_status status,
-                               const waldo_error *error, const char *what, waldo_error **ret_err);
+waldo_status waldo__docker_call_error(const docker_call *call, waldo_status status,
+                                      const waldo_error *error, const char *what,
+                                      waldo_error **ret_err);
 
 /* What the engine says in an error body: JSON with a message, or plain text. */
-void docker_call_message(const docker_call *call, waldo__buf *out);
+void waldo__docker_call_message(const docker_call *call, waldo__buf *out);
 
-void docker_escape(waldo__buf *out, waldo_str text); /* for a URL */
+void waldo__docker_escape(waldo__buf *out, waldo_str text); /* for a URL */
 
 /* ---- what a container is to be (create.c) ---- */
 
@@ -113,39 +115,41 @@ typedef struct docker_options {
     char *id;
 } docker_options;
 
-waldo_status docker_options_parse(docker_options *options, const waldo_backend_spec *spec,
-                                  waldo_error **ret_err);
-void docker_options_free(docker_options *options);
+waldo_status waldo__docker_options_parse(docker_options *options, const waldo_backend_spec *spec,
+                                         waldo_error **ret_err);
+void waldo__docker_options_free(docker_options *options);
 
-waldo_status docker_put_create(const docker_options *options, waldo__buf *out);
-waldo_status docker_put_pull_path(const docker_options *options, waldo__buf *out);
-waldo_status docker_put_hand(waldo__buf *out);                                     /* an archive */
-waldo_status docker_put_workspace(const docker_options *options, waldo__buf *out); /* another */
-const char *docker_hand_folder(void);
-const char *docker_arch(void); /* of the hand, as images name it; NULL: there is no hand */
+waldo_status waldo__docker_put_create(const docker_options *options, waldo__buf *out);
+waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__buf *out);
+waldo_status waldo__docker_put_hand(waldo__buf *out); /* an archive */
+waldo_status waldo__docker_put_workspace(const docker_options *options,
+                                         waldo__buf *out); /* another */
+const char *waldo__docker_hand_folder(void);
+const char *waldo__docker_arch(void); /* of the hand, as images name it; NULL: there is no hand */
 
 /* WALDO_ENOTSUP when a warning of the engine says that an asked limit does not hold. */
-waldo_status docker_check_warning(const docker_options *options, waldo_str warning,
-                                  waldo_error **ret_err);
+waldo_status waldo__docker_check_warning(const docker_options *options, waldo_str warning,
+                                         waldo_error **ret_err);
 
 /* ---- the stream to the hand (channel.c) ---- */
 
 typedef struct docker_channel docker_channel;
 
 /* Attach to a container that was created: done comes from the run queue, unless it is freed. */
-waldo_status docker_channel_new(const docker_engine *engine, const char *container, uint64_t memory,
-                                int64_t deadline_ns, docker_call_fn done, void *userdata,
-                                docker_channel **ret_channel, waldo_error **ret_err);
-void docker_channel_free(docker_channel *channel);
-waldo_channel *docker_channel_base(docker_channel *channel);
+waldo_status waldo__docker_channel_new(const docker_engine *engine, const char *container,
+                                       uint64_t memory, int64_t deadline_ns, docker_call_fn done,
+                                       void *userdata, docker_channel **ret_channel,
+                                       waldo_error **ret_err);
+void waldo__docker_channel_free(docker_channel *channel);
+waldo_channel *waldo__docker_channel_base(docker_channel *channel);
 
 /* ---- without a machine (query.c) ---- */
 
-void docker_probe(const waldo_backend_env *env, const waldo_backend_call *call,
-                  waldo_backend_done_fn done);
-void docker_list(const waldo_backend_env *env, const waldo_backend_call *call,
-                 waldo_backend_id_fn each, waldo_backend_done_fn done);
-void docker_destroy_id(const waldo_backend_env *env, const waldo_backend_call *call, const char *id,
-                       waldo_backend_done_fn done);
+void waldo__docker_probe(const waldo_backend_env *env, const waldo_backend_call *call,
+                         waldo_backend_done_fn done);
+void waldo__docker_list(const waldo_backend_env *env, const waldo_backend_call *call,
+                        waldo_backend_id_fn each, waldo_backend_done_fn done);
+void waldo__docker_destroy_id(const waldo_backend_env *env, const waldo_backend_call *call,
+                              const char *id, waldo_backend_done_fn done);
 
 #endif

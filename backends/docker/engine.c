@@ -86,13 +86,13 @@ static int connect_unix(const char *path)
     return fd;
 }
 
-int docker_engine_connect(const docker_engine *engine)
+int waldo__docker_engine_connect(const docker_engine *engine)
 {
     return engine->path[0] != '\0' ? connect_unix(engine->path) : connect_tcp(engine);
 }
 
-waldo_status docker_engine_refused(const docker_engine *engine, int error_number,
-                                   waldo_error **ret_err)
+waldo_status waldo__docker_engine_refused(const docker_engine *engine, int error_number,
+                                          waldo_error **ret_err)
 {
     const char *advice = "check that the engine runs there";
 
@@ -187,10 +187,10 @@ static waldo_status parse_address(docker_engine *engine, waldo_str text, waldo_e
 
 static waldo_status try_connect(const docker_engine *engine, waldo_error **ret_err)
 {
-    int fd = docker_engine_connect(engine);
+    int fd = waldo__docker_engine_connect(engine);
 
     if (fd < 0) {
-        return docker_engine_refused(engine, errno, ret_err);
+        return waldo__docker_engine_refused(engine, errno, ret_err);
     }
     close(fd);
     return WALDO_OK;
@@ -231,8 +231,8 @@ static waldo_status search(docker_engine *engine, waldo_error **ret_err)
     return status;
 }
 
-waldo_status docker_engine_find(docker_engine *engine, const waldo_backend_env *env,
-                                waldo_str named, waldo_error **ret_err)
+waldo_status waldo__docker_engine_find(docker_engine *engine, const waldo_backend_env *env,
+                                       waldo_str named, waldo_error **ret_err)
 {
     waldo_status status;
 
@@ -247,7 +247,8 @@ waldo_status docker_engine_find(docker_engine *engine, const waldo_backend_env *
     return status == WALDO_OK ? try_connect(engine, ret_err) : status;
 }
 
-waldo_status docker_engine_agree(docker_engine *engine, waldo_str offered, waldo_error **ret_err)
+waldo_status waldo__docker_engine_agree(docker_engine *engine, waldo_str offered,
+                                        waldo_error **ret_err)
 {
     size_t dot = waldo__str_find(offered, '.');
     int64_t major = 0;
@@ -274,7 +275,7 @@ waldo_status docker_engine_agree(docker_engine *engine, waldo_str offered, waldo
 /* One attempt; 1 when the engine said that there is no such container. */
 static int send_removal(const docker_engine *engine, waldo_str request, int64_t until)
 {
-    int fd = docker_engine_connect(engine);
+    int fd = waldo__docker_engine_connect(engine);
     struct pollfd item = { .fd = fd, .events = POLLIN };
     char answer[16] = "";
 
@@ -290,7 +291,7 @@ static int send_removal(const docker_engine *engine, waldo_str request, int64_t 
     return strncmp(answer, "HTTP/1.1 404", 12) == 0;
 }
 
-void docker_engine_forget(const docker_engine *engine, const char *container, int64_t ms)
+void waldo__docker_engine_forget(const docker_engine *engine, const char *container, int64_t ms)
 {
     waldo__buf text = WALDO__BUF_INIT(4096);
     int64_t until = ms > 0 ? waldo__deadline_ns(ms) : 0;

