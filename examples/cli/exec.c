@@ -27,9 +27,11 @@ static void on_output(void *userdata, int stream, waldo_str bytes)
         write_fully(STDERR_FILENO, bytes);
         return;
     }
-    output_write(bytes);
-    if (output_error() != 0 && e->job != NULL) {
-        waldo_job_cancel(e->job); /* nobody reads what comes */
+    if (output_error() == 0) {
+        output_write(bytes);
+        if (output_error() != 0 && e->job != NULL) {
+            waldo_job_cancel(e->job); /* nobody reads what comes */
+        }
     }
 }
 
@@ -44,10 +46,7 @@ static int code_of_end(const waldo_exec_result *result)
         complain("timed out after %g seconds", (double)result->timeout_ms / 1000);
         return EXIT_EXEC_TIMEOUT;
     case WALDO_EXEC_CANCELLED:
-        /* As if the command had itself written to the closed pipe. */
-        return output_error() == EPIPE ? EXIT_SIGNAL_BASE + SIGPIPE
-               : was_interrupted()     ? EXIT_INTERRUPTED
-                                       : EXIT_EXEC_FAILED;
+        return was_interrupted() ? EXIT_INTERRUPTED : EXIT_EXEC_FAILED;
     case WALDO_EXEC_OOM:
         complain("the sandbox ran out of memory");
         return EXIT_SIGNAL_BASE + SIGKILL;
@@ -74,7 +73,11 @@ static void on_done(void *userdata, waldo_status status, const waldo_exec_result
     terminal_restore(); /* before anything is said */
     e->over = 1;
     e->job = NULL;
-    e->code = status == WALDO_OK ? code_of_end(result) : told_failure(error, status);
+    if (output_error() == EPIPE && (status != WALDO_OK || result->end != WALDO_EXEC_EXITED)) {
+        e->code = EXIT_SIGNAL_BASE + SIGPIPE; /* as if it had itself written to the closed pipe */
+    } else {
+        e->code = status == WALDO_OK ? code_of_end(result) : told_failure(error, status);
+    }
 }
 
 /* Give the command what is held; it stays held while there is no room. */
