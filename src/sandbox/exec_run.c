@@ -294,12 +294,14 @@ static waldo_status fill_args(const waldo_job *job, const char *script_path, wal
     return status == WALDO_OK ? add_texts(args, by_path) : status;
 }
 
-static void fill_streams(const waldo_job *job, waldo__hand_run *run)
+static void fill_streams(waldo_job *job, waldo__hand_run *run)
 {
     if ((job->flags & WALDO_EXEC_MERGE) != 0) {
         run->flags |= WALDO_HAND_RUN_MERGE;
     }
-    if (!job->input_ends || job->input.len > 0) {
+    /* Without a terminal no input is /dev/null: nothing to end. */
+    job->input_ended = job->input_ends && job->input.len == 0 && (job->flags & WALDO_EXEC_TTY) == 0;
+    if (!job->input_ended) {
         run->flags |= WALDO_HAND_RUN_STDIN;
     }
     if (job->kept) {
