@@ -467,6 +467,14 @@ static waldo_status rest_status(const waldo_run *run)
     return run->state == WALDO_RUN_WAITING ? WALDO_PENDING : run->status;
 }
 
+void waldo__run_stop_observing(waldo_run *run)
+{
+    if (run->on_ready == NULL) {
+        run->events.observed = 0;
+        waldo__run_resume_reading(run);
+    }
+}
+
 waldo_status waldo_run_wait(waldo_run *run, int64_t timeout_ms)
 {
     waldo_status status;

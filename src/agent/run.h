@@ -140,6 +140,9 @@ void waldo__run_interrupt(waldo_run *run, waldo_stop stop, waldo_error *error);
 /* Something can be pulled. */
 void waldo__run_notify(waldo_run *run);
 
+/* Nobody pulls for now: a full queue must not stop the run, unless its host is told of events. */
+void waldo__run_stop_observing(waldo_run *run);
+
 /*
  * Replace secrets in a text that will leave. The clean one is in room, which the caller frees;
  * without memory it is empty and the run is going to fail.

@@ -264,6 +264,14 @@ static int has_rested(void *userdata)
     return !waldo__ring_empty(&rt->rested) || rt->working == 0;
 }
 
+/* Who waits here pulls from no run: a full queue must stop none, unless its host is told of it. */
+static void stop_observing(waldo_runtime *rt)
+{
+    for (waldo__ring *node = rt->runs.next; node != &rt->runs; node = node->next) {
+        waldo__run_stop_observing(waldo__run_of_all(node));
+    }
+}
+
 waldo_run *waldo_runtime_next(waldo_runtime *rt, int64_t timeout_ms)
 {
     waldo__ring *node;
@@ -271,7 +279,8 @@ waldo_run *waldo_runtime_next(waldo_runtime *rt, int64_t timeout_ms)
     if (rt == NULL || (rt->loop != NULL && waldo__loop_forked(rt->loop))) {
         return NULL;
     }
-    if (rt->loop != NULL) {
+    if (rt->loop != NULL && waldo__ring_empty(&rt->rested)) {
+        stop_observing(rt);
         waldo__runtime_drive(rt, timeout_ms, has_rested, rt);
     }
     if (waldo__ring_empty(&rt->rested)) {

@@ -151,6 +151,14 @@ static void a_long_answer_is_bounded_and_whole(void **state)
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
     assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
     assert_int_equal(strlen(waldo_run_text(run)), PIECES * PIECE);
+    waldo_run_free(run);
+
+    /* Pulled once, then waited for with all others: its full queue must not stop it. */
+    fixture_replies(f, reply);
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+    assert_int_equal(waldo_run_next(run, 20000, &event), WALDO_OK);
+    assert_ptr_equal(waldo_runtime_next(f->rt, 20000), run);
+    assert_int_equal(strlen(waldo_run_text(run)), PIECES * PIECE);
     free(reply);
     waldo_agent_unref(agent);
 }
