@@ -106,13 +106,21 @@ typedef struct maker {
     unsigned long long start; /* in ticks since boot; 0: no such process */
 } maker;
 
+/* 0 for what is no number: no process starts at 0, and no namespace has that name. */
+static unsigned long long number_of(waldo_str text)
+{
+    int64_t number;
+
+    return waldo__str_int(text, &number) && number > 0 ? (unsigned long long)number : 0;
+}
+
 /* Field 22 of stat, counted from the end of the name, which may hold anything. */
 static unsigned long long start_time(unsigned long long pid)
 {
     char path[64];
     char text[1024] = "";
-    unsigned long long start = 0;
     const char *at;
+    waldo_str rest, field_text;
     ssize_t len;
     int fd;
 
@@ -126,10 +134,8 @@ static unsigned long long start_time(unsigned long long pid)
     for (int field = 2; at != NULL && field < 22; field++) {
         at = strchr(at + 1, ' ');
     }
-    if (at == NULL || sscanf(at, "%llu", &start) != 1) {
-        return 0;
-    }
-    return start;
+    rest = waldo__str(at != NULL ? at + 1 : "");
+    return waldo__str_split(&rest, ' ', &field_text) ? number_of(field_text) : 0;
 }
 
 static maker this_process(void)
@@ -147,15 +153,18 @@ static maker this_process(void)
 /* 1 when a directory of this name was made by a process that is gone. */
 static int is_left_over(const char *name, const maker *self)
 {
-    maker other;
-    int end = 0;
+    waldo_str rest = waldo__str(name), parts[4];
 
-    if (sscanf(name, "waldo-%llu-%llu-%llu-%n", &other.pid_namespace, &other.pid, &other.start,
-               &end) != 3 ||
-        end == 0 || other.pid_namespace != self->pid_namespace || self->start == 0) {
+    for (size_t i = 0; i < WALDO__COUNT(parts); i++) {
+        if (!waldo__str_split(&rest, '-', &parts[i])) {
+            return 0;
+        }
+    }
+    if (!waldo__str_is(parts[0], "waldo") || rest.ptr == NULL || self->start == 0 ||
+        number_of(parts[1]) != self->pid_namespace || number_of(parts[3]) == 0) {
         return 0;
     }
-    return start_time(other.pid) != other.start;
+    return start_time(number_of(parts[2])) != number_of(parts[3]);
 }
 
 static void remove_left_overs(const char *parent, const maker *self)
