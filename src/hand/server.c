@@ -294,7 +294,7 @@ int server_main(void)
     server_init();
     while (err == 0) {
         int64_t due;
-        bool files;
+        bool files, was_full;
 
         /* Whole frames may wait since the output was too full for their answers. */
         err = dispatch_all();
@@ -303,6 +303,7 @@ int server_main(void)
         }
         due = jobs_step();
         files = files_step();
+        was_full = !out_room_for_data();
         if (!out_flush()) {
             return end_session(WALDO_HAND_STATUS_OUTPUT);
         }
@@ -317,7 +318,8 @@ int server_main(void)
         if (signal_end_seen()) {
             return end_session(WALDO_HAND_STATUS_OK);
         }
-        err = turn(files && out_room_for_data() ? 0 : due);
+        /* Nothing else wakes what waited for room when all of the output was taken at once. */
+        err = turn((files || was_full) && out_room_for_data() ? 0 : due);
     }
     if (err > 0) {
         return end_by_error(err);

@@ -292,6 +292,21 @@ static void test_head_and_tail(void **state)
     assert_int_equal(r->exit.total[0], 21);
 }
 
+/* A tail larger than what the hand queues at once comes as a whole, however fast it is taken. */
+static void test_long_tail(void **state)
+{
+    waldo__hand_run run = WALDO__HAND_RUN_INIT;
+
+    (void)state;
+    run.head[0] = 0;
+    run.tail[0] = WALDO_HAND_TAIL_MAX;
+    for (int i = 0; i < 50; i++) {
+        struct record *r = client_ended(&hand, client_sh(&hand, "head -c 900000 /dev/zero", run));
+
+        assert_int_equal(r->streams[0].len, 900000);
+    }
+}
+
 static void test_tails_in_order(void **state)
 {
     waldo__hand_run run = WALDO__HAND_RUN_INIT;
@@ -579,6 +594,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_scripts),
         cmocka_unit_test(test_merge_keeps_order),
         cmocka_unit_test(test_head_and_tail),
+        cmocka_unit_test(test_long_tail),
         cmocka_unit_test(test_tails_in_order),
         cmocka_unit_test(test_long_line_then_fatal),
         cmocka_unit_test(test_much_output),
