@@ -19,6 +19,7 @@ struct waldo__background {
     waldo_status status; /* over: WALDO_OK, or why there is no result */
     waldo_error *error;
     waldo__background_read *read; /* in progress */
+    uint64_t read_to;             /* where the last one ended */
 };
 
 typedef enum read_phase {
@@ -228,6 +229,7 @@ static void read_finish(waldo__op *op, waldo_status status, const waldo_error *e
         read->done(read->userdata, status, NULL, error);
         return;
     }
+    of->read_to = read->at;
     news.output = waldo__collect_output(&read->collect);
     news.ran_ns = of->started_ns != 0 ? waldo__now_ns() - of->started_ns : 0;
     if (of->result != NULL) {
@@ -270,7 +272,7 @@ waldo_status waldo__background_read_on(waldo_sandbox *sandbox, int64_t number, u
     }
     read->op.sandbox = sandbox;
     read->of = of;
-    read->at = offset;
+    read->at = offset != WALDO__BACKGROUND_ON ? offset : of->read_to;
     read->max = max > 1 ? max : 2;
     read->wait_ms = wait_ms;
     read->done = done;
@@ -292,6 +294,12 @@ void waldo__background_hurry(waldo__background_read *read)
 }
 
 /* ---- the commands ---- */
+
+int waldo__background_offered(const waldo_sandbox *sandbox)
+{
+    return waldo_sandbox_spec_error(sandbox->spec) == NULL &&
+           (waldo__live_entry(sandbox)->ops->caps & WALDO_BACKEND_CHANNEL) != 0;
+}
 
 static void command_started(void *userdata, uint32_t hand_id)
 {

@@ -16,6 +16,12 @@ enum {
     WALDO__BACKGROUND_CMD_MAX = 192 * 1024
 };
 
+/* An offset: where the last read of this command ended. */
+#define WALDO__BACKGROUND_ON UINT64_MAX
+
+/* Can the backend in use have commands in the background? */
+int waldo__background_offered(const waldo_sandbox *sandbox);
+
 /*
  * Start one. Options as for waldo_sandbox_exec(), but: standard error goes to standard output,
  * timeout_ms 0 means none, max_output is what is kept, on_output must be NULL. ret_number is above

@@ -2,9 +2,16 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "sandbox/background.h"
 #include "tools/tools.h"
 
-enum { CAPTURE_MAX = 64 * 1024 * 1024, TIMEOUT_MAX_MS = 24 * 60 * 60 * 1000, HEAD_ROOM = 4096 };
+enum {
+    CAPTURE_MAX = 64 * 1024 * 1024,
+    TIMEOUT_MAX_MS = 24 * 60 * 60 * 1000,
+    YIELD_MAX_MS = 10 * 60 * 1000,
+    YIELD_DEFAULT_MS = 10000, /* of a command on a terminal */
+    HEAD_ROOM = 4096
+};
 
 typedef struct state {
     waldo_tool_call *call;
@@ -25,7 +32,7 @@ static const char *signal_name(int number)
                : "signal";
 }
 
-static void write_end(const state *s, const waldo_exec_result *result, waldo__buf *out)
+void waldo__tool_show_end(const waldo_exec_result *result, const char *limit, waldo__buf *out)
 {
     switch (result->end) {
     case WALDO_EXEC_EXITED:
@@ -39,9 +46,7 @@ static void write_end(const state *s, const waldo_exec_result *result, waldo__bu
         waldo__buf_printf(out,
                           "Timed out after %" PRId64 " ms (%s); the command and everything it "
                           "started were ended\n",
-                          result->timeout_ms,
-                          s->timeout_ms != 0 ? "timeout_ms of this call"
-                                             : "the sandbox's limit; timeout_ms allows more");
+                          result->timeout_ms, limit);
         break;
     case WALDO_EXEC_OOM:
         waldo__buf_puts(out, "Ended because memory ran out\n");
@@ -53,24 +58,30 @@ static void write_end(const state *s, const waldo_exec_result *result, waldo__bu
         waldo__buf_puts(out, "Cancelled\n");
         break;
     }
-}
-
-static void write_notes(const waldo_exec_result *result, waldo__buf *out)
-{
-    int64_t ms = result->wall_ns / 1000000;
-
-    waldo__buf_printf(out, "Wall time: %" PRId64 ".%03d s\n", ms / 1000, (int)(ms % 1000));
+    waldo__tool_show_wall(result->wall_ns, out);
     if (result->still_open) {
         waldo__buf_puts(out, "Something it left running still holds its output open\n");
     }
-    if (result->capture_path != NULL) {
-        waldo__buf_printf(out, "Whole output: %s (%" PRIu64 " bytes", result->capture_path,
-                          result->capture_bytes);
-        if (result->capture_lost > 0) {
-            waldo__buf_printf(out, ", %" PRIu64 " more did not fit", result->capture_lost);
-        }
-        waldo__buf_puts(out, "); read on with read_file and byte_offset\n");
+}
+
+void waldo__tool_show_wall(int64_t wall_ns, waldo__buf *out)
+{
+    int64_t ms = wall_ns / 1000000;
+
+    waldo__buf_printf(out, "Wall time: %" PRId64 ".%03d s\n", ms / 1000, (int)(ms % 1000));
+}
+
+void waldo__tool_show_capture(const waldo_exec_result *result, waldo__buf *out)
+{
+    if (result->capture_path == NULL) {
+        return;
     }
+    waldo__buf_printf(out, "Whole output: %s (%" PRIu64 " bytes", result->capture_path,
+                      result->capture_bytes);
+    if (result->capture_lost > 0) {
+        waldo__buf_printf(out, ", %" PRIu64 " more did not fit", result->capture_lost);
+    }
+    waldo__buf_puts(out, "); read on with read_file and byte_offset\n");
 }
 
 static void exec_done(void *userdata, waldo_status status, const waldo_exec_result *result,
@@ -89,8 +100,11 @@ static void exec_done(void *userdata, waldo_status status, const waldo_exec_resu
     } else if (status != WALDO_OK) {
         waldo__tool_fail_with(call, status, error);
     } else {
-        write_end(s, result, &text);
-        write_notes(result, &text);
+        waldo__tool_show_end(result,
+                             s->timeout_ms != 0 ? "timeout_ms of this call"
+                                                : "the sandbox's limit; timeout_ms allows more",
+                             &text);
+        waldo__tool_show_capture(result, &text);
         waldo__buf_puts(&text, result->both.total > 0 ? "Output:\n" : "No output\n");
         waldo__tool_show(&result->both, max, &text);
         if (text.status != WALDO_OK) {
@@ -121,9 +135,46 @@ static void on_cancel(void *userdata)
     }
 }
 
+/* What both kinds of commands are given. */
+static waldo_exec_options options_of(waldo_tool_call *call, int64_t timeout_ms)
+{
+    return WALDO_EXEC(.cmd = waldo_tool_call_str(call, "cmd"),
+                      .cwd = waldo_tool_call_str(call, "workdir"), .timeout_ms = timeout_ms,
+                      .flags = waldo_tool_call_bool(call, "login", 0) ? WALDO_EXEC_LOGIN : 0,
+                      .max_capture = CAPTURE_MAX);
+}
+
+static waldo_status exec_in_background(waldo_tool_call *call, int64_t timeout_ms, int64_t yield_ms)
+{
+    waldo_exec_options options = options_of(call, timeout_ms);
+    waldo_error *error = NULL;
+    int64_t number = 0;
+    waldo_status status;
+
+    options.flags |= WALDO_EXEC_KEEP_STDIN;
+    options.flags |= waldo_tool_call_bool(call, "tty", 0) ? WALDO_EXEC_TTY : 0;
+    status = waldo__background_start(waldo__tool_call_sandbox(call), &options, &number, &error);
+    if (status != WALDO_OK) {
+        waldo__tool_fail_with(call, status, error);
+        waldo_error_free(error);
+        return WALDO_OK;
+    }
+    return waldo__tool_follow(waldo_tool_call_ref(call), number, yield_ms, 1);
+}
+
+/* Does the call ask for what only a background command can do? A sandbox without them waits. */
+static int wants_background(waldo_tool_call *call)
+{
+    return waldo_tool_call_bool(call, "tty", 0) ||
+           (waldo_tool_call_has(call, "yield_time_ms") &&
+            waldo__background_offered(waldo__tool_call_sandbox(call)));
+}
+
 static waldo_status exec_command(void *userdata, waldo_tool_call *call)
 {
     state *s = waldo__tool_call_state(call, sizeof *s);
+    int64_t yield_ms = waldo_tool_call_int(call, "yield_time_ms", YIELD_DEFAULT_MS);
+    waldo_exec_options options;
     waldo_error *error = NULL;
     waldo_status status;
 
@@ -136,15 +187,18 @@ static waldo_status exec_command(void *userdata, waldo_tool_call *call)
         (s->timeout_ms < 1 || s->timeout_ms > TIMEOUT_MAX_MS)) {
         return waldo_tool_call_fail(call, "timeout_ms must be from 1 to %d", TIMEOUT_MAX_MS);
     }
+    if (yield_ms < 0 || yield_ms > YIELD_MAX_MS) {
+        return waldo_tool_call_fail(call, "yield_time_ms must be from 0 to %d", YIELD_MAX_MS);
+    }
+    if (wants_background(call)) {
+        return exec_in_background(call, s->timeout_ms, yield_ms);
+    }
+    options = options_of(call, s->timeout_ms);
+    options.max_output = waldo__tool_call_max_output(call);
+    options.on_output = on_output;
     s->call = waldo_tool_call_ref(call);
-    status = waldo_sandbox_exec(
-        waldo__tool_call_sandbox(call),
-        &WALDO_EXEC(.cmd = waldo_tool_call_str(call, "cmd"),
-                    .cwd = waldo_tool_call_str(call, "workdir"), .timeout_ms = s->timeout_ms,
-                    .flags = waldo_tool_call_bool(call, "login", 0) ? WALDO_EXEC_LOGIN : 0,
-                    .max_output = waldo__tool_call_max_output(call), .max_capture = CAPTURE_MAX,
-                    .on_output = on_output),
-        exec_done, s, &s->job, &error);
+    status =
+        waldo_sandbox_exec(waldo__tool_call_sandbox(call), &options, exec_done, s, &s->job, &error);
     if (status != WALDO_OK) {
         waldo__tool_fail_with(call, status, error);
         waldo_error_free(error);
@@ -160,8 +214,8 @@ const waldo_tool_options waldo__tool_exec_command = {
     .name = "exec_command",
     .about = "Run a shell command in the sandbox and return its exit code and output. Standard "
              "output and standard error come together, in the order they were written. The command "
-             "has no terminal and no standard input. When it ends, processes it left in the "
-             "background live on.",
+             "has no terminal and no standard input, unless tty or yield_time_ms is given. When it "
+             "ends, processes it left in the background live on.",
     .params =
         (const waldo_param[]){
             { .name = "cmd", .type = WALDO_STRING, .about = "Shell text, run by /bin/sh -c." },
@@ -177,6 +231,15 @@ const waldo_tool_options waldo__tool_exec_command = {
               .type = WALDO_BOOLEAN,
               .optional = 1,
               .about = "Use a login shell (-lc); default false." },
+            { .name = "yield_time_ms",
+              .type = WALDO_INTEGER,
+              .optional = 1,
+              .about = "Wait so long at most; a command that still runs then goes on as a session "
+                       "for write_stdin. Default: wait for its end, with tty 10000." },
+            { .name = "tty",
+              .type = WALDO_BOOLEAN,
+              .optional = 1,
+              .about = "Run on a terminal, for programs that need one; default false." },
             { .name = NULL } },
     .call = exec_command,
     .flags = WALDO_PARALLEL_SAFE | WALDO__TOOL_SANDBOX,

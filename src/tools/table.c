@@ -4,7 +4,9 @@ static const char shell_prompt[] =
     "You can run shell commands with exec_command. They run in an isolated sandbox, not on the "
     "user's machine; the working folder is /workspace. Commands start in a fresh shell: only files "
     "and background processes stay between calls. Long output is cut in the middle; the tool says "
-    "how much is missing and where all of it can be read.";
+    "how much is missing and where all of it can be read. For servers, programs that ask questions "
+    "and whatever may take long, give yield_time_ms: what still runs then is a session that "
+    "write_stdin reads on, writes to and stops.";
 
 static const char files_prompt[] =
     "Files in the sandbox are read and changed with read_file, write_file, edit_file, ls, glob and "
@@ -12,6 +14,7 @@ static const char files_prompt[] =
 
 const waldo__builtin waldo__builtins[] = {
     { WALDO_SHELL, &waldo__tool_exec_command, shell_prompt },
+    { WALDO_SHELL, &waldo__tool_write_stdin, NULL },
     { WALDO_FILES, &waldo__tool_read_file, files_prompt },
     { WALDO_FILES, &waldo__tool_write_file, NULL },
     { WALDO_FILES, &waldo__tool_edit_file, NULL },

@@ -8,6 +8,7 @@
 #include "agent/tool.h"
 
 extern const waldo_tool_options waldo__tool_exec_command;
+extern const waldo_tool_options waldo__tool_write_stdin;
 extern const waldo_tool_options waldo__tool_read_file;
 extern const waldo_tool_options waldo__tool_write_file;
 extern const waldo_tool_options waldo__tool_edit_file;
@@ -43,6 +44,18 @@ int waldo__tool_odd_name(waldo_str name);
 
 /* Append a folder with its slash, for a name below it; "." is none. */
 waldo_status waldo__tool_add_folder(const char *folder, waldo__buf *out);
+
+/* How a command ended, line by line; limit says whose timeout it was. */
+void waldo__tool_show_end(const waldo_exec_result *result, const char *limit, waldo__buf *out);
+void waldo__tool_show_wall(int64_t wall_ns, waldo__buf *out);
+void waldo__tool_show_capture(const waldo_exec_result *result, waldo__buf *out);
+
+/*
+ * End a call with what a background command printed since its last read, once it is over or wait_ms
+ * has passed. Takes the caller's reference to call. ends: the command is ended if the call is
+ * cancelled.
+ */
+waldo_status waldo__tool_follow(waldo_tool_call *call, int64_t number, int64_t wait_ms, int ends);
 
 /* End a call with what a sandbox operation complained about, and what to do about it. */
 void waldo__tool_fail_with(waldo_tool_call *call, waldo_status status, const waldo_error *error);
