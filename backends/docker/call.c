@@ -49,6 +49,7 @@ static void on_head(void *userdata, const waldo__http_head *head)
     waldo_str version;
 
     call->http_status = head->status;
+    call->engine->podman |= waldo__header_get(head->headers, "Libpod-Api-Version", &version);
     if (call->engine->version[0] == '\0' && head->status == 200 &&
         waldo__header_get(head->headers, "Api-Version", &version)) {
         waldo__docker_engine_agree(call->engine, version, &call->failure);

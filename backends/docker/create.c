@@ -274,9 +274,11 @@ static void put_limits(const docker_options *options, waldo__json_writer *jw)
  * The hand is process 1: it reaps, and nothing inside can kill or stop it. The network is "none"
  * without NetworkDisabled, for with that /etc/hosts would not be made and localhost not resolve.
  */
-static void put_host_config(const docker_options *options, waldo__json_writer *jw)
+static void put_host_config(const docker_options *options, const docker_engine *engine,
+                            waldo__json_writer *jw)
 {
     char tmp[128];
+    int used;
 
     waldo__jw_object(jw, "HostConfig");
     waldo__jw_bool(jw, "Init", 0);
@@ -292,8 +294,12 @@ static void put_host_config(const docker_options *options, waldo__json_writer *j
     waldo__jw_bool(jw, "Privileged", 0);
     waldo__jw_bool(jw, "ReadonlyRootfs", 1);
     waldo__jw_object(jw, "Tmpfs");
-    snprintf(tmp, sizeof tmp, "rw,exec,nosuid,nodev,size=%llu,uid=%u,gid=%u,mode=1777",
-             (unsigned long long)options->tmp, (unsigned)options->uid, (unsigned)options->gid);
+    used = snprintf(tmp, sizeof tmp, "rw,exec,nosuid,nodev,size=%llu,mode=1777",
+                    (unsigned long long)options->tmp);
+    if (!engine->podman) { /* which refuses them; runc 1.1 keeps the mode that the image's has */
+        snprintf(tmp + used, sizeof tmp - (size_t)used, ",uid=%u,gid=%u", (unsigned)options->uid,
+                 (unsigned)options->gid);
+    }
     waldo__jw_str(jw, "/tmp", waldo__str(tmp));
     waldo__jw_end(jw, '}');
     put_limits(options, jw);
@@ -309,7 +315,8 @@ static void put_host_config(const docker_options *options, waldo__json_writer *j
     waldo__jw_end(jw, '}');
 }
 
-waldo_status waldo__docker_put_create(const docker_options *options, waldo__buf *out)
+waldo_status waldo__docker_put_create(const docker_options *options, const docker_engine *engine,
+                                      waldo__buf *out)
 {
     waldo__json_writer jw;
     char user[32];
@@ -352,7 +359,7 @@ waldo_status waldo__docker_put_create(const docker_options *options, waldo__buf 
     waldo__jw_str(&jw, "dev.waldo.lease", WALDO__S("ephemeral"));
     put_process(&jw);
     waldo__jw_end(&jw, '}');
-    put_host_config(options, &jw);
+    put_host_config(options, engine, &jw);
     waldo__jw_end(&jw, '}');
     return out->status;
 }

@@ -197,7 +197,7 @@ static void create(waldo_machine *machine)
     waldo__buf path = WALDO__BUF_INIT(4096);
 
     waldo__buf_clear(&machine->call.body);
-    waldo__docker_put_create(&machine->options, &machine->call.body);
+    waldo__docker_put_create(&machine->options, &machine->engine, &machine->call.body);
     waldo__buf_printf(&path, "/containers/create?name=%s", machine->name);
     if (machine->options.platform != NULL) {
         waldo__buf_puts(&path, "&platform=");

@@ -27,6 +27,7 @@ typedef struct docker_engine {
     char prefix[DOCKER_PATH_MAX]; /* of every URL path */
     int port;
     char version[DOCKER_VERSION_MAX]; /* agreed on; empty: not yet */
+    int podman;                       /* says so in its headers */
 } docker_engine;
 
 /* Find the engine: named (by host=) or not. WALDO_EUNAVAILABLE says what to do. */
@@ -119,7 +120,8 @@ waldo_status waldo__docker_options_parse(docker_options *options, const waldo_ba
                                          waldo_error **ret_err);
 void waldo__docker_options_free(docker_options *options);
 
-waldo_status waldo__docker_put_create(const docker_options *options, waldo__buf *out);
+waldo_status waldo__docker_put_create(const docker_options *options, const docker_engine *engine,
+                                      waldo__buf *out);
 waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__buf *out);
 waldo_status waldo__docker_put_hand(waldo__buf *out); /* an archive */
 waldo_status waldo__docker_put_workspace(const docker_options *options,

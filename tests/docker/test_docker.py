@@ -173,8 +173,10 @@ def test_kill_while_it_opens(box):
         process.kill()
         process.wait()
     assert box.engine.wait(lambda: all(c["State"] == "created" for c in box.engine.containers()), 20)
-    for container in box.engine.containers():
-        assert box.tool("destroy", container["Id"]).returncode == 0
+    late = time.monotonic() + 60
+    while (left := box.engine.containers()) and time.monotonic() < late:
+        done = box.tool("destroy", left[0]["Id"])
+        assert done.returncode == 0 or "no container" in done.stdout  # its start was still going on: it went by itself
 
 
 def test_interrupted_while_it_opens(box):

@@ -235,6 +235,16 @@ def test_podmans_errors(stand_in):
     fails(stand_in, "the engine says: no such image x")
 
 
+@pytest.mark.parametrize("podman", [False, True])
+def test_podman_takes_other_options(stand_in, podman):
+    """It refuses uid= and gid= for memory file systems."""
+    stand_in.answers["GET /_ping"] = reply(
+        200, "OK", more="Api-Version: 1.41\r\n" + ("Libpod-API-Version: 4.3.1\r\n" if podman else ""))
+    assert run(stand_in).stdout == b"hello\n"
+    options = json.loads(stand_in.bodies["POST /containers/create"])["HostConfig"]["Tmpfs"]["/tmp"]
+    assert ("uid=1000" in options) != podman and "size=268435456,mode=1777" in options
+
+
 def test_start_that_fails(stand_in):
     stand_in.answers["POST /containers/NAME/start"] = reply(
         400, {"message": 'OCI runtime create failed: exec: "/run/waldo/waldo-hand": permission denied'})

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -105,6 +104,14 @@ class Engine:
         if with_signal == signal.SIGKILL:
             self.end_containerd()
 
+    def remove(self):
+        """Its folder; an engine that was killed leaves mounts in it."""
+        sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+        mounts = [line.split()[1] for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+        for place in sorted((each for each in mounts if each.startswith(f"{self.folder}/")), reverse=True):
+            subprocess.run([*sudo, "umount", "-l", place], check=False)
+        subprocess.run([*sudo, "rm", "-rf", str(self.folder)], check=False)
+
     def end_containerd(self):
         """dockerd's own child, which it finds again by a file; where nobody reaps, a dead one, too."""
         pid_file = self.folder / "exec" / "containerd" / "containerd.pid"
@@ -165,6 +172,4 @@ def engine():
     finally:
         if own.process and own.process.poll() is None:
             own.end()
-        if os.geteuid() != 0:
-            subprocess.run(["sudo", "-n", "rm", "-rf", str(folder)], check=False)
-        shutil.rmtree(folder, ignore_errors=True)
+        own.remove()
