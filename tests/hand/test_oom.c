@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +117,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_unknown),
     };
 
-    client_program = realpath(argc > 1 ? argv[1] : "waldo-hand", NULL);
+    static char program[PATH_MAX];
+
+    client_program = realpath(argc > 1 ? argv[1] : "waldo-hand", program);
     return !!cmocka_run_group_tests(tests, make_wrapper, remove_wrapper);
 }

@@ -77,7 +77,9 @@ struct outcome {
 static void note(struct outcome *out, waldo_str text)
 {
     assert_true(text.len < sizeof out->text - out->len);
-    memcpy(out->text + out->len, text.ptr, text.len);
+    if (text.len > 0) {
+        memcpy(out->text + out->len, text.ptr, text.len);
+    }
     out->len += text.len;
     out->text[out->len] = '\0';
 }
