@@ -52,6 +52,11 @@ struct job {
     struct exit_info exit;
     uint32_t ended; /* when, counted in ends */
 
+    /* orders that the job parent had no room for */
+    uint64_t waiting_signals[WALDO_HAND_SCOPE_TREE + 1]; /* by scope; bit 0 is signal 1 */
+    bool waiting_cancel;
+    uint32_t waiting_grace_ms;
+
     /* RUN_KEEP: who reads it, 0 for nobody; credit UINT64_MAX is no bound */
     uint32_t reader;
     uint64_t reader_at, reader_credit;

@@ -14,6 +14,7 @@
 #include "tree.h"
 
 #define STRAY_TICK_MS 20
+#define SCOPES        (WALDO_HAND_SCOPE_TREE + 1)
 /* More than a terminal can hold; how much it does hold cannot be asked. */
 #define TERMINAL_HOLDS_MAX (256u * 1024u)
 #define OVERDUE_MS         (WALDO_HAND_KILL_WAIT_MS + 1000u) /* after SIGKILL was due */
@@ -320,11 +321,43 @@ int jobs_stdin_eof(const struct frame *frame)
     return 0;
 }
 
-static void send_order(struct job *job, const struct order *order)
+/* False: a job parent that is stopped, or behind, has no room for it now. */
+static bool send_order(struct job *job, const struct order *order)
 {
-    if (job->control >= 0) {
-        send(job->control, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return job->control < 0 ||
+           send(job->control, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
+           errno != EAGAIN;
+}
+
+static bool send_signal(struct job *job, int scope, int sig)
+{
+    struct order order = { .kind = ORDER_SIGNAL, .sig = sig, .scope = scope };
+
+    return send_order(job, &order);
+}
+
+static bool send_cancel(struct job *job, uint32_t grace_ms)
+{
+    struct order order = { .kind = ORDER_CANCEL, .grace_ms = grace_ms };
+
+    return send_order(job, &order);
+}
+
+/* Sends the orders that had no room; false while some are left. */
+static bool send_waiting_orders(struct job *job)
+{
+    for (int scope = 0; scope < SCOPES; scope++) {
+        while (job->waiting_signals[scope] != 0) {
+            int sig = __builtin_ctzll(job->waiting_signals[scope]) + 1;
+
+            if (!send_signal(job, scope, sig)) {
+                return false;
+            }
+            job->waiting_signals[scope] &= job->waiting_signals[scope] - 1;
+        }
     }
+    job->waiting_cancel = job->waiting_cancel && !send_cancel(job, job->waiting_grace_ms);
+    return !job->waiting_cancel;
 }
 
 int jobs_resize(const struct frame *frame)
@@ -342,19 +375,20 @@ int jobs_resize(const struct frame *frame)
 
 int jobs_signal(const struct frame *frame)
 {
-    struct order order = { .kind = ORDER_SIGNAL };
     struct job *job = find_job(frame->id);
+    int sig, scope;
 
     if (frame->len < 5) {
         return WALDO_HAND_E_PAYLOAD;
     }
-    order.sig = (int)get_u32(frame->payload);
-    order.scope = frame->payload[4];
-    if (order.sig < 1 || order.sig > 64 || order.scope > WALDO_HAND_SCOPE_TREE) {
+    sig = (int)get_u32(frame->payload);
+    scope = frame->payload[4];
+    if (sig < 1 || sig > 64 || scope >= SCOPES) {
         return WALDO_HAND_E_PAYLOAD;
     }
-    if (job != NULL) {
-        send_order(job, &order);
+    if (job != NULL && !send_signal(job, scope, sig)) {
+        /* As with a process's own pending signals, one of a number is enough. */
+        job->waiting_signals[scope] |= UINT64_C(1) << (sig - 1);
     }
     return 0;
 }
@@ -392,14 +426,18 @@ int jobs_forget(const struct frame *frame)
 
 bool jobs_cancel(uint32_t id, uint32_t grace_ms)
 {
-    struct order order = { .kind = ORDER_CANCEL, .grace_ms = grace_ms };
     struct job *job = find_job(id);
 
     if (job != NULL) {
+        grace_ms = grace_ms == WALDO_HAND_GRACE_OF_JOB ? job->grace_ms : grace_ms;
         job->hurry = true;
-        set_overdue(job, WALDO_HAND_EXIT_CANCELLED,
-                    grace_ms == WALDO_HAND_GRACE_OF_JOB ? job->grace_ms : grace_ms);
-        send_order(job, &order);
+        set_overdue(job, WALDO_HAND_EXIT_CANCELLED, grace_ms);
+        if (!send_cancel(job, grace_ms)) {
+            if (!job->waiting_cancel || grace_ms < job->waiting_grace_ms) {
+                job->waiting_grace_ms = grace_ms;
+            }
+            job->waiting_cancel = true;
+        }
     }
     return job != NULL;
 }
@@ -514,6 +552,9 @@ static void on_control(struct job *job)
             on_report(job, &report);
         } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             return;
+        } else if (n < 0 && errno == ECONNRESET) {
+            /* It ended with orders unread. That is told first, and once; its reports follow. */
+            continue;
         } else {
             close_fd(&job->control);
             if (job->state == JOB_STARTING || job->state == JOB_RUNNING) {
@@ -690,6 +731,9 @@ int64_t jobs_step(void)
             continue;
         }
         kept_feed(job);
+        if (!send_waiting_orders(job) && (next < 0 || next > STRAY_TICK_MS)) {
+            next = STRAY_TICK_MS;
+        }
         if (next >= 0 && (due < 0 || next < due)) {
             due = next;
         }

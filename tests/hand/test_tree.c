@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -277,6 +278,126 @@ static void test_stopped_job_parent(void **state)
     assert_int_equal(client_ended(&hand, client_sh(&hand, "exit 6", limits(0, 0)))->exit.value, 6);
 }
 
+/* The parent of a process, and the letter of its state. */
+static pid_t parent_of(pid_t pid, char *ret_state)
+{
+    char path[64], text[512] = { 0 };
+    const char *at;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    at = strrchr(text, ')');
+    assert_non_null(at);
+    *ret_state = at[2];
+    return (pid_t)strtol(at + 3, NULL, 10);
+}
+
+static void wait_zombie(pid_t pid)
+{
+    char how;
+
+    for (parent_of(pid, &how); how != 'Z'; parent_of(pid, &how)) {
+        poll(NULL, 0, 1);
+    }
+}
+
+static void send_signals(uint32_t id, int count, int sig)
+{
+    waldo__buf frames = WALDO__BUF_INIT(1024 * 1024);
+
+    for (int i = 0; i < count; i++) {
+        waldo__hand_put_signal(&frames, id, sig, WALDO_HAND_SCOPE_PROCESS);
+    }
+    client_send(&hand, &frames);
+}
+
+/* The hand handles frames in order: after PONG it has passed on what came before. */
+static void wait_handled(uint32_t id)
+{
+    waldo__buf frames = WALDO__BUF_INIT(1024);
+    struct record *r = client_record(&hand, id);
+    size_t had = r->pong.len;
+
+    waldo__hand_put_ping(&frames, id, WALDO__S("?"));
+    client_send(&hand, &frames);
+    while (r->pong.len == had) {
+        assert_true(client_read(&hand, 10000) > 0);
+    }
+}
+
+/* Orders that come while a job parent is ending do not lose its report. */
+static void test_orders_at_the_end(void **state)
+{
+    waldo__hand_run run = limits(0, 100);
+    struct record *r;
+    uint32_t id;
+    pid_t parent;
+    char how;
+
+    (void)state;
+    run.flags |= WALDO_HAND_RUN_STDIN;
+    id = client_sh(&hand, "echo ready; read x; kill -STOP $PPID; exit 7", run);
+    client_has_output(&hand, id, 0, 6);
+    r = client_record(&hand, id);
+    parent = parent_of((pid_t)r->pid, &how);
+    client_stdin(&hand, id, WALDO__S("\n"));
+    wait_zombie((pid_t)r->pid);
+    /* The child's end interrupts its wait, so that it does not look for orders. */
+    send_signals(id, 3, SIGWINCH);
+    client_cancel(&hand, id, 0);
+    wait_handled(id);
+    /* All of the end is there before the hand looks. */
+    kill(hand.pid, SIGSTOP);
+    kill(parent, SIGCONT);
+    wait_zombie(parent);
+    kill(hand.pid, SIGCONT);
+    client_ended(&hand, id);
+    assert_int_equal(r->exit.flags & WALDO_HAND_EXIT_LOST, 0);
+    assert_int_equal(r->exit.how, WALDO_HAND_HOW_EXITED);
+    assert_int_equal(r->exit.value, 7);
+}
+
+/* Orders that find no room wait: however many came before, a cancel and a last signal arrive. */
+static void test_orders_without_room(void **state)
+{
+    static const int last[] = { SIGUSR1, 0 };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct record *r;
+        pid_t parent;
+        char how;
+        uint32_t id = client_sh(&hand,
+                                "trap 'echo got; exit 5' USR1; trap : WINCH; echo ready; "
+                                "while :; do sleep 0.02; done",
+                                limits(0, 100));
+
+        client_has_output(&hand, id, 0, 6);
+        r = client_record(&hand, id);
+        parent = parent_of((pid_t)r->pid, &how);
+        kill(parent, SIGSTOP);
+        send_signals(id, 5000, SIGWINCH);
+        if (last[i] != 0) {
+            send_signals(id, 1, last[i]);
+        } else {
+            client_cancel(&hand, id, 100);
+        }
+        wait_handled(id);
+        kill(parent, SIGCONT);
+        client_ended(&hand, id);
+        assert_int_equal(r->exit.flags & WALDO_HAND_EXIT_LOST, 0);
+        if (last[i] != 0) {
+            assert_int_equal(r->exit.value, 5);
+        } else {
+            assert_true((r->exit.flags & WALDO_HAND_EXIT_CANCELLED) != 0);
+        }
+    }
+}
+
 static void test_end_with_stopped_job_parent(void **state)
 {
     (void)state;
@@ -453,6 +574,8 @@ int main(int argc, char **argv)
         CASE(test_leftovers_can_be_ended),
         CASE(test_late_output),
         CASE(test_stopped_job_parent),
+        CASE(test_orders_at_the_end),
+        CASE(test_orders_without_room),
         CASE(test_end_with_stopped_job_parent),
         CASE(test_leftovers_without_job_parent),
         CASE(test_leader_killed_from_inside),
