@@ -23,6 +23,7 @@
 #define STREAM_MAX ((size_t)160 << 20)
 
 const char *client_program;
+int client_stream_room;
 
 static const uint8_t nonce[WALDO_HAND_NONCE_LEN] = "0123456789abcde";
 
@@ -40,6 +41,9 @@ void client_spawn(struct client *client)
 
     *client = (struct client){ .next_id = 1 };
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    if (client_stream_room > 0) {
+        setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &client_stream_room, sizeof client_stream_room);
+    }
     client->pid = fork();
     assert_true(client->pid >= 0);
     if (client->pid == 0) {

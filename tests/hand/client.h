@@ -34,6 +34,7 @@ struct client {
 };
 
 extern const char *client_program;
+extern int client_stream_room; /* bytes the next hand can send without being read; 0: some */
 
 void client_open(struct client *client); /* greeted */
 void client_spawn(struct client *client);

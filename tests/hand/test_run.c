@@ -307,6 +307,26 @@ static void test_long_tail(void **state)
     }
 }
 
+/* The hand goes on by itself when its stream takes at once what it had stopped at. */
+static void test_stream_that_takes_all(void **state)
+{
+    waldo__hand_run run = WALDO__HAND_RUN_INIT;
+    struct client *roomy = calloc(1, sizeof *roomy);
+    struct record *r;
+
+    (void)state;
+    client_stream_room = 4 * 1024 * 1024;
+    client_open(roomy);
+    client_stream_room = 0;
+    run.head[0] = 0;
+    run.tail[0] = WALDO_HAND_TAIL_MAX;
+    r = client_ended(roomy, client_sh(roomy, "head -c 2000000 /dev/zero", run));
+    assert_int_equal(r->exit.total[0], 2000000);
+    assert_int_equal(r->streams[0].len, WALDO_HAND_TAIL_MAX);
+    client_close(roomy);
+    free(roomy);
+}
+
 static void test_tails_in_order(void **state)
 {
     waldo__hand_run run = WALDO__HAND_RUN_INIT;
@@ -595,6 +615,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_merge_keeps_order),
         cmocka_unit_test(test_head_and_tail),
         cmocka_unit_test(test_long_tail),
+        cmocka_unit_test(test_stream_that_takes_all),
         cmocka_unit_test(test_tails_in_order),
         cmocka_unit_test(test_long_line_then_fatal),
         cmocka_unit_test(test_much_output),
