@@ -44,6 +44,7 @@ struct waldo_job {
     waldo__script *script;
     waldo__timer backstop;
     int64_t started_ns;
+    int64_t cancel_end_ns; /* 0, or when the hand was asked to kill it */
     int pending_signal;
     uint64_t seen[2]; /* bytes of each stream, gaps included */
     uint64_t owed;    /* credit not yet given back */

@@ -1,6 +1,7 @@
 /* Commands. */
 #include "contract.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -204,6 +205,63 @@ static void one_times_out_the_other_lives(void **state)
     waldo_job_cancel(other);
     drive_many(c, &all, 2);
     assert_int_equal(all.ends[1], WALDO_EXEC_CANCELLED);
+}
+
+/* Cancels at its eighth chunk, and keeps the thread for longer than any grace. */
+typedef struct stall {
+    waldo_job *job;
+    int chunks;
+    int count;
+    waldo_status status;
+    waldo_exec_end end;
+} stall;
+
+static void stall_output(void *userdata, int stream, waldo_str bytes)
+{
+    stall *s = userdata;
+
+    (void)stream;
+    (void)bytes;
+    if (++s->chunks == 8) {
+        waldo_job_cancel(s->job);
+        poll(NULL, 0, 4000);
+    }
+}
+
+static void stall_done(void *userdata, waldo_status status, const waldo_exec_result *result,
+                       const waldo_error *error)
+{
+    stall *s = userdata;
+
+    (void)error;
+    s->count++;
+    s->status = status;
+    s->end = result != NULL ? result->end : WALDO_EXEC_LOST;
+}
+
+/* A host that did not look for a while finds the end that came meanwhile, not a lost machine. */
+static void a_busy_host_loses_nothing(void **state)
+{
+    contract *c = *state;
+    stall s = { .count = 0 };
+    waldo_exec_result *result;
+
+    NEED(c, WALDO_BACKEND_CHANNEL);
+    result = run(c, &WALDO_EXEC(.cmd = "echo kept > /tmp/marker"));
+    waldo_exec_result_free(result);
+    assert_int_equal(waldo_sandbox_exec(c->sandbox,
+                                        &WALDO_EXEC(.cmd = "yes", .flags = WALDO_EXEC_ALL_OUTPUT,
+                                                    .on_output = stall_output, .grace_ms = 1),
+                                        stall_done, &s, &s.job, NULL),
+                     WALDO_OK);
+    while (s.count == 0) {
+        assert_int_equal(waldo_runtime_step(c->rt, 20000), WALDO_OK);
+    }
+    assert_int_equal(s.status, WALDO_OK);
+    assert_int_equal(s.end, WALDO_EXEC_CANCELLED);
+    result = run(c, &WALDO_EXEC(.cmd = "cat /tmp/marker"));
+    expect_text(&result->out, "kept\n");
+    waldo_exec_result_free(result);
 }
 
 static void cancel_object(void **state)
@@ -433,6 +491,7 @@ const struct CMUnitTest exec_cases[] = {
     CASE(parallel),
     CASE(one_times_out_the_other_lives),
     CASE(cancel_object),
+    CASE(a_busy_host_loses_nothing),
     CASE(output_is_bounded_and_counted),
     CASE(large_outputs_are_kept),
     CASE(all_output),

@@ -156,6 +156,15 @@ static void start(waldo_sandbox *sandbox, const char *operation, outcome *out)
         assert_int_equal(waldo_sandbox_exec(sandbox, &WALDO_EXEC(.cmd = "echo hello"), took_exec,
                                             out, NULL, NULL),
                          WALDO_OK);
+    } else if (strcmp(operation, "command_cancelled_again_and_again") == 0) {
+        waldo_job *job;
+
+        assert_int_equal(waldo_sandbox_exec(sandbox, &WALDO_EXEC(.cmd = "sleep 100"), took_exec,
+                                            out, &job, NULL),
+                         WALDO_OK);
+        for (int i = 0; i < 100; i++) {
+            waldo_job_cancel(job);
+        }
     } else if (strcmp(operation, "command_with_input") == 0) {
         assert_int_equal(waldo_sandbox_exec(sandbox,
                                             &WALDO_EXEC(.cmd = "cat", .input = { "some text", 9 }),
