@@ -18,7 +18,7 @@ typedef struct waldo_agent waldo_agent;
 
 /** Sandbox tools an agent offers; combined with |. */
 enum {
-    WALDO_SHELL = 1u << 0,       /* exec_command */
+    WALDO_SHELL = 1u << 0,       /* exec_command, write_stdin */
     WALDO_FILES = 1u << 1,       /* read_file, write_file, edit_file, ls, glob, grep */
     WALDO_APPLY_PATCH = 1u << 2, /* apply_patch */
     WALDO_NO_TOOLS = 1u << 30    /* none, since 0 means the default: shell and files */
