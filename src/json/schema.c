@@ -39,7 +39,13 @@ static const struct {
 static const char *phrase_of(const waldo__json_value *value)
 {
     const char *phrase = "nothing";
+    int64_t exact;
+    double number;
 
+    if (waldo__json_num(value, &number) && floor(number) == number &&
+        !waldo__json_int(value, &exact)) {
+        return "a number beyond +-2^53";
+    }
     for (size_t i = 0; i < WALDO__COUNT(types); i++) {
         phrase = types[i].type == waldo__json_type_of(value) ? types[i].phrase : phrase;
     }
@@ -49,13 +55,12 @@ static const char *phrase_of(const waldo__json_value *value)
 /* Unknown type names are passed: they are the model's and the vendor's matter. */
 static int has_type(const waldo__json_value *value, waldo_str name)
 {
-    double number;
+    int64_t exact;
 
     for (size_t i = 0; i < WALDO__COUNT(types); i++) {
         if (waldo__str_is(name, types[i].name)) {
             return waldo__json_type_of(value) == types[i].type &&
-                   (!waldo__str_is(name, "integer") ||
-                    (waldo__json_num(value, &number) && floor(number) == number));
+                   (!waldo__str_is(name, "integer") || waldo__json_int(value, &exact));
         }
     }
     return 1;

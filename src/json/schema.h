@@ -1,7 +1,8 @@
 /*
  * Checking tool arguments against the subset of JSON schema that is enforced: type, enum, required,
  * properties, additionalProperties (boolean), items, minimum, maximum, minLength, maxLength. The
- * rest of a schema is passed to the model and not checked.
+ * rest of a schema is passed to the model and not checked. An integer is one within +-2^53: more
+ * would reach the tool as another number.
  */
 #ifndef WALDO_JSON_SCHEMA_H
 #define WALDO_JSON_SCHEMA_H
