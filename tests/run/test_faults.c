@@ -1,4 +1,8 @@
 /* Faults that users of other libraries reported, as far as they concern one run: F.. names each. */
+#include <dirent.h>
+#include <pthread.h>
+#include <unistd.h>
+
 #include "fixture.h"
 
 /* Everything tools were called with, a line a call. */
@@ -283,6 +287,105 @@ static void a_failed_tool_is_not_tried_again(void **state)
     waldo_agent_unref(agent);
 }
 
+/* ---- a cancel ---- */
+
+/* Processes "sleep NUMBER" on this machine. */
+static int count_sleeps(const char *number)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *entry;
+    int count = 0;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL) {
+        char path[300], line[64] = { 0 };
+        FILE *file;
+
+        snprintf(path, sizeof path, "/proc/%s/cmdline", entry->d_name);
+        file = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? fopen(path, "re") : NULL;
+        if (file != NULL) {
+            size_t len = fread(line, 1, sizeof line - 1, file);
+
+            count += len > 6 && strcmp(line, "sleep") == 0 && strcmp(line + 6, number) == 0;
+            fclose(file);
+        }
+    }
+    closedir(dir);
+    return count;
+}
+
+static void *trigger(void *userdata)
+{
+    waldo_cancel_trigger(userdata);
+    return NULL;
+}
+
+/* F22, F28: from another thread, into a real command; nothing of it stays, the history is good. */
+static void a_cancel_ends_the_command(void **state)
+{
+    fixture *f = *state;
+    char number[32], replies[512];
+    waldo_cancel *cancel = waldo_cancel_new();
+    waldo_agent *agent =
+        waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, "x"), .sandbox = "local:"));
+    waldo_run *run;
+    pthread_t thread;
+
+    snprintf(number, sizeof number, "7%d", (int)getpid());
+    snprintf(replies, sizeof replies,
+             "[{\"calls\":[{\"id\":\"c1\",\"name\":\"exec_command\",\"arguments\":\"{"
+             "\\\"cmd\\\":\\\"setsid sleep %s & sleep %s\\\"}\"}]},{\"text\":\"fine\"}]",
+             number, number);
+    fixture_replies(f, replies);
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go", .cancel = cancel));
+    while (count_sleeps(number) < 2) {
+        assert_int_not_equal(waldo_run_get_state(run), WALDO_RUN_IDLE);
+        waldo_runtime_step(f->rt, 20);
+    }
+    assert_int_equal(pthread_create(&thread, NULL, trigger, cancel), 0);
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 1000 && count_sleeps(number) > 0; i++) {
+        waldo_runtime_step(f->rt, 20);
+    }
+    assert_int_equal(count_sleeps(number), 0);
+    assert_contains(fixture_items(run), "\"kind\":\"tool_result\",\"id\":\"c1\"");
+    waldo_run_free(run);
+    waldo_cancel_unref(cancel);
+    waldo_agent_unref(agent);
+}
+
+/* F23: what a cancelled tool does later is no surprise: the history says that it had begun. */
+static void a_tool_that_goes_on_is_told_of(void **state)
+{
+    fixture *f = *state;
+    crowd c = { .begun = 0 };
+    waldo_agent *agent = waldo_agent_new(
+        &WALDO_AGENT(.model = fixture_model(f, "x"), .capabilities = WALDO_NO_TOOLS,
+                     .tools = WALDO_TOOLS(WALDO_TOOL(.name = "x", .call = join, .userdata = &c))));
+    waldo_run *run;
+
+    fixture_replies(f,
+                    "[{\"calls\":[" CALL("c1", "{}") "," CALL("c2", "{}") "]},"
+                                                                          "{\"text\":\"fine\"}]");
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+    while (c.begun == 0) {
+        assert_int_equal(waldo_runtime_step(f->rt, 20000), WALDO_OK);
+    }
+    waldo_run_cancel(run);
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_int_equal(c.begun, 1);
+    assert_int_equal(waldo_tool_call_cancelled(c.held[0]), 1);
+    assert_contains(fixture_items(run), "The call had begun and may have had effects.");
+    assert_contains(fixture_items(run), "The call was not run.");
+    assert_int_equal(waldo_tool_call_reply(c.held[0], "late"), WALDO_ECLOSED);
+    waldo_tool_call_unref(c.held[0]);
+    assert_int_equal(waldo_run_send(run, "and?"), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_string_equal(waldo_run_text(run), "fine");
+    waldo_agent_unref(agent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +397,8 @@ int main(void)
         ROW(an_id_twice_in_a_response_is_two_calls),
         ROW(a_failed_request_repeats_no_call),
         ROW(a_failed_tool_is_not_tried_again),
+        ROW(a_cancel_ends_the_command),
+        ROW(a_tool_that_goes_on_is_told_of),
 #undef ROW
     };
 
