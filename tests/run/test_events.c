@@ -103,8 +103,22 @@ static waldo_status pull(waldo_run *run, seen *s)
     return status;
 }
 
-#define CALL(id, args) "{\"id\":\"" id "\",\"name\":\"exec_command\",\"arguments\":\"" args "\"}"
-#define DELTA(members) "{\"tool_calls\":[{\"index\":0," members "}]}"
+#define BUSY                                                                                       \
+    "{\"status\":503,\"headers\":{\"retry-after-ms\":\"1\"},"                                      \
+    "\"json\":{\"error\":{\"message\":\"busy\"}}}"
+
+/* Bytes that are no UTF-8 among some that are. */
+#define BYTES                                                                                      \
+    "{\"form\":\"deepseek\",\"reasoning\":\"hm\",\"text\":\"I look\",\"calls\":[{\"id\":\"c1\","   \
+    "\"name\":\"exec_command\",\"arguments\":\"{\\\"cmd\\\":"                                      \
+    "\\\"printf 'a\\\\\\\\377\\\\\\\\303\\\\\\\\251z'\\\"}\"}]}"
+
+/* Arguments with a rest that is dealt with. */
+#define TWICE                                                                                      \
+    "{\"deltas\":[{\"tool_calls\":[{\"index\":0,\"id\":\"c2\",\"type\":\"function\","              \
+    "\"function\":{\"name\":\"exec_command\","                                                     \
+    "\"arguments\":\"{\\\"cmd\\\":\\\"true\\\"}\"}}]},"                                            \
+    "{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\\\"\\\"\"}}]}]}"
 
 static void every_kind_is_as_documented(void **state)
 {
@@ -115,27 +129,7 @@ static void every_kind_is_as_documented(void **state)
     seen s = { .raw_len = 0 };
     waldo_run *run;
 
-    fixture_replies(f, "[{\"status\":503,\"headers\":{\"retry-after-ms\":\"1\"},\"json\":{"
-                       "\"error\":{\"message\":"
-                       "\"busy\"}}},"
-                       "{\"form\":\"deepseek\",\"reasoning\":\"hm\",\"text\":\"I "
-                       "look\",\"calls\":[" CALL(
-                           "c1", "{\\\"cmd\\\":\\\"printf "
-                                 "'a\\\\\\\\377\\\\\\\\303\\\\\\\\251z'\\\"}") "]},"
-                                                                               "{\"deltas\":"
-                                                                               "[" DELTA(
-                                                                                   "\"id\":\"c2\","
-                                                                                   "\"type\":"
-                                                                                   "\"function\","
-                                                                                   "\"function\":{"
-                                                                                   "\"name\":"
-                                                                                   "\"exec_"
-                                                                                   "command\","
-                                                                                   "\"arguments\":"
-                                                                                   "\"{\\\"cmd\\\":"
-                                                                                   "\\\"true\\\"}"
-                                                                                   "\"}") "," DELTA("\"function\":{\"arguments\":\"\\\"\\\"\"}") "]},"
-                                                                                                                                                 "{\"text\":\"done\"}]");
+    fixture_replies(f, "[" BUSY "," BYTES "," TWICE ",{\"text\":\"done\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
     assert_int_equal(pull(run, &s), WALDO_PENDING);
     assert_int_equal(
