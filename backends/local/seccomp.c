@@ -34,6 +34,7 @@ static const uint32_t denied[] = {
     SYS_process_vm_readv,
     SYS_process_vm_writev,
     SYS_kcmp,
+    SYS_pidfd_getfd,
     SYS_io_uring_setup,
     SYS_io_uring_enter,
     SYS_io_uring_register,

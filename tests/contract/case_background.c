@@ -1,8 +1,12 @@
 /* Commands in the background: started, left, read on by offset, written to, ended, kept. */
 #include "contract.h"
 
+#include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sandbox/background.h"
 
@@ -280,6 +284,53 @@ static void only_so_many(void **state)
     assert_int_equal(look(c, last, 0, 10, LONG_MS).code, 2);
 }
 
+/* From /proc/PID/status: the parent, and the number in the innermost namespace; 0: it is gone. */
+static int process_info(int pid, int *ret_parent, int *ret_inside)
+{
+    char line[256];
+    FILE *file;
+
+    *ret_parent = *ret_inside = 0;
+    snprintf(line, sizeof line, "/proc/%d/status", pid);
+    file = fopen(line, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char *last = strrchr(line, '\t');
+
+        if (strncmp(line, "PPid:", 5) == 0) {
+            *ret_parent = (int)strtol(line + 5, NULL, 10);
+        } else if (strncmp(line, "NSpid:", 6) == 0 && last != line + 6) {
+            *ret_inside = (int)strtol(last, NULL, 10);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return *ret_parent;
+}
+
+/* The hand is process 1 of a sandbox, which nothing inside can stop: it is done from outside. */
+static int stop_the_hand(void)
+{
+    DIR *all = opendir("/proc");
+    const struct dirent *entry;
+    int stopped = 0;
+
+    while (all != NULL && (entry = readdir(all)) != NULL) {
+        int pid = (int)strtol(entry->d_name, NULL, 10);
+        int inside = 0, above = 0, unused;
+
+        if (pid > 0 && process_info(pid, &above, &inside) != 0 && inside == 1) {
+            while (above > 1 && above != getpid() && process_info(above, &above, &unused) != 0) {
+            }
+            stopped += above == getpid() && kill(pid, SIGSTOP) == 0;
+        }
+    }
+    if (all != NULL) {
+        closedir(all);
+    }
+    return stopped;
+}
+
 /* The hand itself is stopped: the read ends all the same, and says what happened. */
 static void hand_that_does_not_answer(void **state)
 {
@@ -289,10 +340,11 @@ static void hand_that_does_not_answer(void **state)
 
     NEED(c, WALDO_BACKEND_CHANNEL | WALDO_BACKEND_TREE_KILL);
     if (strcmp(c->backend->name, "docker") == 0) {
-        skip(); /* its hand is process 1, which nothing inside can stop */
+        skip(); /* its processes are the daemon's */
     }
-    number = start(c, WALDO_EXEC(.cmd = "echo begun; sleep 0.1; kill -STOP -1; sleep 1000"));
+    number = start(c, WALDO_EXEC(.cmd = "echo begun; sleep 1000"));
     t = look_for(c, number, 0, "begun\n");
+    assert_int_equal(stop_the_hand(), 1);
     for (int i = 0; i < 100; i++) {
         t = look(c, number, t.next, 100, 100);
         if (t.status != WALDO_OK || t.over) {

@@ -114,6 +114,30 @@ def test_no_new_namespaces_nor_tracing(sandbox):
         assert sandbox.run(cmd).returncode != 0, cmd
 
 
+TAKE = '''
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for pid in filter(str.isdigit, os.listdir('/proc')):
+    if int(pid) == os.getpid():
+        continue
+    taken = libc.syscall(438, libc.syscall(434, int(pid), 0), 0, 0)  # pidfd_getfd of pidfd_open
+    try:
+        os.close(os.open('/proc/' + pid + '/mem', os.O_RDWR))
+        print(pid, 'mem')
+    except OSError:
+        pass
+    if taken >= 0:
+        print(pid, os.readlink('/proc/self/fd/' + str(taken)))
+print('tried')
+'''
+
+
+def test_the_stream_to_the_host_is_out_of_reach(sandbox):
+    """No process that holds it may be written to or robbed of it by a command."""
+    assert sandbox.out(f'exec python3 -c "{TAKE}"') == 'tried\n'
+    assert sandbox.out('kill -9 1; echo up') == 'up\n'
+
+
 PROBE = '''
 import errno, socket
 def why(family, kind=socket.SOCK_STREAM, proto=0):
