@@ -200,8 +200,8 @@ static void add_limits(local_command *command, const waldo_backend_spec *spec)
 }
 
 /*
- * The hand is process 1: bubblewrap's own would hold the stream to the host as well, and lets itself
- * be traced by its user, so a command could take the stream or write into it.
+ * The hand is process 1: bubblewrap's own would hold the stream to the host as well, and lets
+ * itself be traced by its user, so a command could take the stream or write into it.
  */
 static void add_isolation(local_command *command, const waldo_backend_spec *spec)
 {
