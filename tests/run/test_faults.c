@@ -105,6 +105,35 @@ static void a_cut_call_is_not_put_to_the_host(void **state)
     waldo_agent_unref(agent);
 }
 
+static const struct {
+    const char *model;
+    const char *text;
+} texts[] = {
+    { "f01", "\xc3\xa9\xe6\xbc\xa2\xf0\x9f\x98\x80" },
+    { "f43-lone", "a\xef\xbf\xbd"
+                  "b" },
+    { "f43-pair", "\xf0\x9f\x98\x80" },
+};
+
+/* F01, F43: and the next request, which repeats the text, is one that a strict server takes. */
+static void odd_text_arrives_whole(void **state)
+{
+    fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        waldo_agent *agent =
+            waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, texts[i].model)));
+        waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+
+        assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+        assert_string_equal(waldo_run_text(run), texts[i].text);
+        assert_int_equal(waldo_run_send(run, "again"), WALDO_OK);
+        assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+        waldo_run_free(run);
+        waldo_agent_unref(agent);
+    }
+}
+
 /* ---- many at once, and names twice ---- */
 
 typedef struct crowd {
@@ -392,6 +421,7 @@ int main(void)
 #define ROW(test) cmocka_unit_test_setup_teardown(test, fixture_fresh, fixture_drop)
         ROW(odd_calls_are_taken_as_they_were_meant),
         ROW(a_cut_call_is_not_put_to_the_host),
+        ROW(odd_text_arrives_whole),
         ROW(many_calls_wait_their_turn),
         ROW(the_same_id_again_is_another_call),
         ROW(an_id_twice_in_a_response_is_two_calls),
