@@ -250,7 +250,7 @@ waldo_status waldo__local_command_make(local_command *command, const waldo_backe
                                        waldo_error **ret_err)
 {
     static const char *const go[] = { "--chdir", "/workspace", "--", NULL };
-    static const char *const end[] = { "/run/waldo-hand", "server", NULL };
+    static const char *const end[] = { "/run/waldo-hand", "server", "no-openat2", NULL };
     size_t image_len = 0;
     const unsigned char *image = waldo__hand_image(&image_len);
     char *bwrap;

@@ -3,6 +3,7 @@
  * sandboxes before. Everything else is allowed; namespaces do the rest.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
@@ -10,12 +11,15 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "local.h"
 
 enum { FILTER_MAX = 256 };
+
+#define FCHMODAT2 452u /* of Linux 6.6, the same everywhere */
 
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
@@ -156,6 +160,39 @@ static void add_ioctl(filter *f)
     finish(f, at, SECCOMP_RET_ALLOW);
 }
 
+/*
+ * Programs that run as their owner: what a sandbox leaves in a workspace of mode rw is executed
+ * outside, where the mount's nosuid does not hold. openat2 is left to the hand alone.
+ */
+static void add_modes(filter *f)
+{
+    static const struct {
+        uint32_t number;
+        uint8_t mode;  /* which argument */
+        uint8_t flags; /* which one says whether the mode counts; 0: it always does */
+    } calls[] = {
+#ifdef SYS_open
+        { SYS_open, 2, 1 },    { SYS_creat, 1, 0 },  { SYS_chmod, 1, 0 },    { SYS_mknod, 1, 0 },
+#endif
+        { SYS_openat, 3, 2 },  { SYS_fchmod, 1, 0 }, { SYS_fchmodat, 2, 0 }, { FCHMODAT2, 2, 0 },
+        { SYS_mknodat, 2, 0 },
+    };
+
+    for (size_t i = 0; i < WALDO__COUNT(calls); i++) {
+        size_t at = begin(f, calls[i].number);
+
+        if (calls[i].flags != 0) {
+            load_argument(f, calls[i].flags);
+            emit(f, BPF_JMP | BPF_JSET | BPF_K, O_CREAT | (O_TMPFILE & ~O_DIRECTORY), 1, 0);
+            give(f, SECCOMP_RET_ALLOW);
+        }
+        load_argument(f, calls[i].mode);
+        emit(f, BPF_JMP | BPF_JSET | BPF_K, S_ISUID, 0, 1);
+        give(f, refuse(EPERM));
+        finish(f, at, SECCOMP_RET_ALLOW);
+    }
+}
+
 static void add_personality(filter *f)
 {
     size_t at = begin(f, SYS_personality);
@@ -206,6 +243,7 @@ int waldo__local_seccomp_fd(int net)
     give_if(&f, SYS_clone3, refuse(ENOSYS)); /* its flags are in memory; libc goes on with clone */
     add_clone(&f);
     add_ioctl(&f);
+    add_modes(&f);
     add_personality(&f);
     add_socket(&f, net);
     give(&f, SECCOMP_RET_ALLOW);

@@ -268,7 +268,7 @@ static bool open_atomic(struct op *op, const struct request *request, const stru
             return false;
         }
         if (S_ISREG(st.st_mode) && !request->has_mode) {
-            op->mode = st.st_mode & 07777u;
+            op->mode = st.st_mode & 01777u;
         }
     }
     op->fd = open_temp(op);

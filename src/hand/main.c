@@ -3,11 +3,12 @@
 
 #include "keeper.h"
 #include "server.h"
+#include "spawn.h"
 
 static int usage(void)
 {
     static const char text[] =
-        "usage: waldo-hand [server]\n"
+        "usage: waldo-hand [server [no-openat2]]\n"
         "       waldo-hand keeper CONTROL IN OUT [KEEP...] -- PROGRAM [ARG...]\n";
 
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
@@ -18,6 +19,10 @@ int main(int argc, char **argv)
 {
     int status = WALDO_HAND_STATUS_USAGE;
 
+    if (argc == 3 && strcmp(argv[1], "server") == 0 && strcmp(argv[2], "no-openat2") == 0) {
+        refuse_openat2 = true;
+        return server_main();
+    }
     if (argc < 2 || (argc == 2 && strcmp(argv[1], "server") == 0)) {
         return server_main();
     }

@@ -16,6 +16,8 @@
 
 extern char **environ;
 
+bool refuse_openat2;
+
 static char *args[WALDO_HAND_ARGS_MAX + EXTRA_ARGS_MAX];
 static char *envs[WALDO_HAND_ARGS_MAX + INHERITED_MAX + 1];
 
@@ -201,6 +203,11 @@ static _Noreturn void child(void)
     if (shared.cwd != NULL && chdir(shared.cwd) != 0) {
         shared.err = errno;
         shared.phase = WALDO_HAND_PHASE_CHDIR;
+        _exit(127);
+    }
+    if (refuse_openat2 && !filter_openat2()) {
+        shared.err = errno;
+        shared.phase = WALDO_HAND_PHASE_RESOURCES;
         _exit(127);
     }
     signals_unblock();

@@ -7,6 +7,12 @@
 #include "parent.h"
 
 /*
+ * Programs find no openat2. The hand itself needs that call, and a filter around the sandbox cannot
+ * look at the mode of new files in it.
+ */
+extern bool refuse_openat2;
+
+/*
  * Starts the program with descriptors 0 to 2 of this process. Writes NUL bytes into the frame, so
  * it is only for a process that does not read the frame again. Returns the process id, or -1 with
  * ret_err and ret_phase.

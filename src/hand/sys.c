@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -187,6 +188,27 @@ bool have_openat2(void)
         close_fd(&fd);
     }
     return answer == YES;
+}
+
+bool filter_openat2(void)
+{
+    /* Load the number; is it openat2's, the same everywhere? Then ENOSYS, else allow. */
+    static const struct instruction {
+        uint16_t code;
+        uint8_t if_true, if_false;
+        uint32_t value;
+    } code[] = {
+        { 0x20, 0, 0, 0 },
+        { 0x15, 0, 1, NR_OPENAT2 },
+        { 0x06, 0, 0, 0x00050000u | ENOSYS },
+        { 0x06, 0, 0, 0x7fff0000u },
+    };
+    const struct {
+        uint16_t len;
+        const struct instruction *code;
+    } program = { sizeof code / sizeof *code, code };
+
+    return prctl(PR_SET_SECCOMP, 2, &program, 0, 0) == 0;
 }
 
 int rename_noreplace(int from_dir, const char *from, int to_dir, const char *to)

@@ -34,6 +34,8 @@ void unmap_pages(void *pages, size_t size);
 /* openat2 that stays below dirfd and follows no magic links. */
 int open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 bool have_openat2(void);
+/* From here on this process and its children get ENOSYS for openat2. */
+bool filter_openat2(void);
 int rename_noreplace(int from_dir, const char *from, int to_dir, const char *to);
 ssize_t read_dents(int fd, void *buf, size_t size);
 int make_memory_file(const char *name);

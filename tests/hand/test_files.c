@@ -195,6 +195,10 @@ static void test_write_modes(void **state)
     file.flags = WALDO_HAND_FILE_ATOMIC;
     write_file(file, WALDO__S("3"));
     assert_int_equal(mode_of("sh"), 0751);
+    /* As when the file itself is written: who replaces a program does not become its owner. */
+    assert_int_equal(chmod(in_dir("sh"), 04751), 0);
+    write_file(file, WALDO__S("4"));
+    assert_int_equal(mode_of("sh"), 0751);
     file.has_mode = 1;
     file.mode = 0666;
     write_file(file, WALDO__S("4"));
