@@ -43,6 +43,14 @@ SIZES = {
 }
 
 
+def peers_can_run():
+    """Their packages ask for Node 20; Debian 12 has 18, with which some are left out."""
+    if not shutil.which("node") or not (HERE / "node_modules").is_dir():
+        return False
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
+    return int(version.lstrip("v").split(".")[0]) >= 20
+
+
 class Failed(Exception):
     """A program of the bench did not do its work."""
 
@@ -97,10 +105,10 @@ class Bench:
         else:
             self.missing["waldo"] = "bench_waldo_turns is not built"
         for name, script in (("agents", "agents.mjs"), ("ai", "ai.mjs")):
-            if shutil.which("node") and (HERE / "node_modules").is_dir():
+            if peers_can_run():
                 commands[name] = ["node", str(HERE / "peers" / script)]
             else:
-                self.missing[name] = "node, or the packages of package-lock.json, are missing"
+                self.missing[name] = "Node 20, or the packages of package-lock.json, are missing"
         return commands
 
     def run(self, command, pinned=True):
