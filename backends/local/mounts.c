@@ -39,9 +39,13 @@ static const char *const etc_files[] = {
 
 /* Things in a workspace that programs outside execute later. */
 static const char *const protected_paths[] = {
-    ".git/hooks",  ".git/config",  ".gitmodules", ".gitconfig", ".bashrc", ".bash_profile",
-    ".bash_login", ".bash_logout", ".profile",    ".zshrc",     ".zshenv", ".zprofile",
-    ".zlogin",     ".envrc",       ".mcp.json",   ".vscode",    ".idea",   ".npmrc",
+    ".git/hooks",     ".git/config",   ".git/config.worktree",
+    ".git/commondir", ".gitmodules",   ".gitconfig",
+    ".bashrc",        ".bash_profile", ".bash_login",
+    ".bash_logout",   ".profile",      ".zshrc",
+    ".zshenv",        ".zprofile",     ".zlogin",
+    ".envrc",         ".mcp.json",     ".vscode",
+    ".idea",          ".npmrc",
 };
 
 static void add_bind(local_command *command, const char *option, const char *path)

@@ -187,6 +187,7 @@ def test_limits(sandbox):
 def make_repository(folder, owner):
     (folder / '.git' / 'hooks').mkdir(parents=True)
     (folder / '.git' / 'config').write_text('[core]\n')
+    (folder / '.git' / 'config.worktree').write_text('[core]\n')
     (folder / '.bashrc').write_text('true\n')
     (folder / 'file').write_text('old\n')
     if owner == 'nobody':
@@ -200,7 +201,8 @@ def test_workspace_rw(sandbox, place):
     done = sandbox.run('echo new > file; echo x > .git/index', workspace=folder, mode='rw')
     assert done.returncode == 0, done.stderr
     assert (folder / 'file').read_text() == 'new\n'
-    for cmd in ('echo x > .git/hooks/pre-commit', 'echo x >> .git/config', 'echo x > .bashrc', 'mv .git g',
+    for cmd in ('echo x > .git/hooks/pre-commit', 'echo x >> .git/config', 'echo x >> .git/config.worktree',
+                'mv .git/config.worktree c', 'echo x > .bashrc', 'mv .git g',
                 'rm -r .git/hooks', 'mv .git/hooks h', 'rm .bashrc', 'mv .bashrc b'):
         assert sandbox.run(cmd, workspace=folder, mode='rw').returncode != 0, cmd
     assert (folder / '.git' / 'config').read_text() == '[core]\n'
