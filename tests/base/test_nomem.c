@@ -12,61 +12,13 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "failing.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "json/schema.h"
 #include "secret/secret.h"
 
 enum { MOST_ALLOCATIONS = 2000 };
-
-static struct {
-    size_t asked; /* since the walk's last step */
-    size_t fail_at;
-    int and_later;
-    size_t failed;
-    size_t living;
-} memory;
-
-static int must_fail(void)
-{
-    size_t number = ++memory.asked;
-    int fails = number == memory.fail_at || (memory.and_later && number > memory.fail_at);
-
-    memory.failed += (size_t)fails;
-    return fails;
-}
-
-static void *take(size_t size)
-{
-    void *ptr = must_fail() ? NULL : malloc(size);
-
-    memory.living += ptr != NULL;
-    return ptr;
-}
-
-static void give(void *ptr)
-{
-    memory.living -= ptr != NULL;
-    free(ptr);
-}
-
-static void *hook_malloc(void *userdata, size_t size)
-{
-    (void)userdata;
-    return take(size);
-}
-
-static void *hook_realloc(void *userdata, void *ptr, size_t size)
-{
-    (void)userdata;
-    return must_fail() ? NULL : realloc(ptr, size);
-}
-
-static void hook_free(void *userdata, void *ptr)
-{
-    (void)userdata;
-    give(ptr);
-}
 
 /* Do the work again and again, with the first allocation failing, then the second, and so on. */
 static void walk(waldo_status (*work)(void))
@@ -77,18 +29,18 @@ static void walk(waldo_status (*work)(void))
         do {
             waldo_status status;
 
-            memory.asked = memory.failed = 0;
-            memory.fail_at = ++number;
-            memory.and_later = later;
+            failing.asked = failing.failed = 0;
+            failing.fail_at = ++number;
+            failing.and_later = later;
             status = work();
-            assert_int_equal(status, memory.failed > 0 ? WALDO_ENOMEM : WALDO_OK);
-            assert_int_equal(memory.living, 0);
+            assert_int_equal(status, failing.failed > 0 ? WALDO_ENOMEM : WALDO_OK);
+            assert_int_equal(failing.living, 0);
             assert_true(number < MOST_ALLOCATIONS);
-        } while (memory.failed > 0);
+        } while (failing.failed > 0);
         assert_true(number > 1); /* something was allocated at all */
     }
-    memory.fail_at = 0;
-    memory.and_later = 0;
+    failing.fail_at = 0;
+    failing.and_later = 0;
 }
 
 static const char document[] = "{\"z\":1,\"y\":[1.50,12345678901234567890,{\"\\u0061\\n\":"
@@ -219,15 +171,15 @@ static void keeps_the_old_value_when_out_of_memory(void **state)
     (void)state;
     assert_int_equal(waldo__secrets_new(&secrets, NULL), WALDO_OK);
     waldo__secrets_put(secrets, "A", WALDO__S("older-value"), 0);
-    memory.asked = 0;
-    memory.fail_at = 1;
+    failing.asked = 0;
+    failing.fail_at = 1;
     assert_int_equal(waldo__secrets_put(secrets, "A", WALDO__S("newer-value"), 0), WALDO_ENOMEM);
-    memory.fail_at = 0;
+    failing.fail_at = 0;
     assert_int_equal(waldo__secrets_append(secrets, "A", &out), WALDO_OK);
     assert_string_equal(waldo__buf_str(&out).ptr, "older-value");
     waldo__buf_free(&out);
     waldo__secrets_free(secrets);
-    assert_int_equal(memory.living, 0);
+    assert_int_equal(failing.living, 0);
 }
 
 /* A failed check reports its own status or that memory is out, never success. */
@@ -240,36 +192,36 @@ static void reports_a_schema_problem_without_memory(void **state)
     waldo__json_parse(WALDO__S("{\"properties\":{\"a\":{\"enum\":[1,\"b\"]}}}"), NULL, &schema,
                       NULL);
     waldo__json_parse(WALDO__S("{\"a\":[true]}"), NULL, &value, NULL);
-    before = memory.living;
-    memory.failed = 1;
-    for (size_t number = 1; memory.failed > 0; number++) {
+    before = failing.living;
+    failing.failed = 1;
+    for (size_t number = 1; failing.failed > 0; number++) {
         waldo_error *error = NULL;
         waldo_status status;
 
-        memory.asked = memory.failed = 0;
-        memory.fail_at = number;
+        failing.asked = failing.failed = 0;
+        failing.fail_at = number;
         status = waldo__schema_check(waldo__json_root(schema), waldo__json_root(value), &error);
-        assert_true(status == WALDO_EINVAL || (status == WALDO_ENOMEM && memory.failed > 0));
+        assert_true(status == WALDO_EINVAL || (status == WALDO_ENOMEM && failing.failed > 0));
         assert_non_null(error);
         waldo_error_free(error);
-        assert_int_equal(memory.living, before);
+        assert_int_equal(failing.living, before);
     }
-    memory.fail_at = 0;
+    failing.fail_at = 0;
     waldo__json_free(schema);
     waldo__json_free(value);
-    assert_int_equal(memory.living, 0);
+    assert_int_equal(failing.living, 0);
 }
 
-/* An error can always be made, copied and freed; at worst it is the one that needs no memory. */
+/* An error can always be made, copied and freed; at worst it is the one that needs no failing. */
 static void makes_errors_without_memory(void **state)
 {
     (void)state;
-    memory.failed = 1;
-    for (size_t number = 1; memory.failed > 0; number++) {
+    failing.failed = 1;
+    for (size_t number = 1; failing.failed > 0; number++) {
         waldo_error *error = NULL, *copy;
 
-        memory.asked = memory.failed = 0;
-        memory.fail_at = number;
+        failing.asked = failing.failed = 0;
+        failing.fail_at = number;
         assert_int_equal(waldo_error_set(&error, WALDO_ERATE, WALDO_CLASS_HTTP, "text %d", 1),
                          WALDO_ERATE);
         waldo_error_add_http(error, 429, "code", "id", 5);
@@ -280,9 +232,9 @@ static void makes_errors_without_memory(void **state)
         assert_true(strlen(waldo_error_message(copy)) > 0);
         waldo_error_free(error);
         waldo_error_free(copy);
-        assert_int_equal(memory.living, 0);
+        assert_int_equal(failing.living, 0);
     }
-    memory.fail_at = 0;
+    failing.fail_at = 0;
 }
 
 static void walks_parse_and_print(void **state)
@@ -311,7 +263,6 @@ static void walks_secrets(void **state)
 
 int main(void)
 {
-    const waldo_allocator hook = { hook_malloc, hook_realloc, hook_free, NULL };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(walks_parse_and_print),
         cmocka_unit_test(walks_the_writer),
@@ -322,9 +273,8 @@ int main(void)
         cmocka_unit_test(makes_errors_without_memory),
     };
 
-    cJSON_InitHooks(&(cJSON_Hooks){ take, give });
-    if (waldo_set_allocator(&hook) != WALDO_OK) {
-        return 1;
-    }
+    cJSON_InitHooks(&(cJSON_Hooks){ failing_malloc, failing_free });
+    failing_install();
+    failing.on = 1;
     return !!cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,62 +13,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "failing.h"
 #include "base/buf.h"
 #include "model/model.h"
 #include <waldo/agent.h>
 
 enum { MOST_ALLOCATIONS = 5000, OUT_MAX = 8192 };
 
-static struct {
-    size_t asked; /* since the walk's last step */
-    size_t fail_at;
-    int and_later;
-    size_t failed;
-    size_t living;
-} memory;
-
-static int must_fail(void)
-{
-    size_t number = ++memory.asked;
-    int fails = number == memory.fail_at || (memory.and_later && number > memory.fail_at);
-
-    memory.failed += (size_t)fails;
-    return fails;
-}
-
-static void *take(size_t size)
-{
-    void *ptr = must_fail() ? NULL : malloc(size);
-
-    memory.living += ptr != NULL;
-    return ptr;
-}
-
-static void give(void *ptr)
-{
-    memory.living -= ptr != NULL;
-    free(ptr);
-}
-
-static void *hook_malloc(void *userdata, size_t size)
-{
-    (void)userdata;
-    return take(size);
-}
-
-static void *hook_realloc(void *userdata, void *ptr, size_t size)
-{
-    (void)userdata;
-    return must_fail() ? NULL : realloc(ptr, size);
-}
-
-static void hook_free(void *userdata, void *ptr)
-{
-    (void)userdata;
-    give(ptr);
-}
-
-/* The work writes what came out to text, without the library's memory. */
+/* The work writes what came out to text, without the library's failing. */
 struct outcome {
     char text[OUT_MAX];
     size_t len;
@@ -91,34 +43,34 @@ static void walk(work_fn work)
     static struct outcome expected, out;
     size_t steps = 0;
 
-    memory.fail_at = 0;
-    memory.and_later = 0;
+    failing.fail_at = 0;
+    failing.and_later = 0;
     expected.len = 0;
     assert_int_equal(work(&expected), WALDO_OK);
     assert_true(expected.len > 0);
     for (int later = 0; later <= 1; later++) {
-        memory.fail_at = 0;
+        failing.fail_at = 0;
         do {
             waldo_status status;
 
-            memory.asked = memory.failed = 0;
-            memory.fail_at++;
-            memory.and_later = later;
+            failing.asked = failing.failed = 0;
+            failing.fail_at++;
+            failing.and_later = later;
             out.len = 0;
             status = work(&out);
-            assert_int_equal(memory.living, 0);
+            assert_int_equal(failing.living, 0);
             if (status == WALDO_OK) {
                 assert_string_equal(out.text, expected.text);
             } else {
                 assert_int_equal(status, WALDO_ENOMEM);
-                assert_true(memory.failed > 0);
+                assert_true(failing.failed > 0);
                 steps++;
             }
-            assert_true(memory.fail_at < MOST_ALLOCATIONS);
-        } while (memory.failed > 0);
+            assert_true(failing.fail_at < MOST_ALLOCATIONS);
+        } while (failing.failed > 0);
     }
     assert_true(steps > 5);
-    memory.fail_at = 0;
+    failing.fail_at = 0;
 }
 
 static const char model_string[] = "chat:https://api.deepseek.com#deepseek-v4";
@@ -276,14 +228,10 @@ int main(void)
         cmocka_unit_test(encoders),
         cmocka_unit_test(readers),
     };
-    static cJSON_Hooks cjson_hooks = { .malloc_fn = take, .free_fn = give };
-    static const waldo_allocator hook = { .malloc_fn = hook_malloc,
-                                          .realloc_fn = hook_realloc,
-                                          .free_fn = hook_free };
+    static cJSON_Hooks cjson_hooks = { .malloc_fn = failing_malloc, .free_fn = failing_free };
 
     cJSON_InitHooks(&cjson_hooks);
-    if (waldo_set_allocator(&hook) != WALDO_OK) {
-        return 1;
-    }
+    failing_install();
+    failing.on = 1;
     return !!cmocka_run_group_tests(tests, NULL, NULL);
 }

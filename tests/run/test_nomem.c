@@ -9,88 +9,31 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "failing.h"
 #include "fixture.h"
 #include "httpd.h"
 
 enum { MOST_ALLOCATIONS = 20000, MOST_SECONDS = 800, WAIT_MS = 20000 };
 
-static struct {
-    size_t asked; /* since the walk's last step */
-    size_t fail_at;
-    int and_later;
-    int on;
-    size_t failed;
-    size_t living;
-} memory;
-
-static int must_fail(void)
-{
-    size_t number;
-    int fails;
-
-    if (!memory.on) {
-        return 0;
-    }
-    number = ++memory.asked;
-    fails = number == memory.fail_at || (memory.and_later && number > memory.fail_at);
-    memory.failed += (size_t)fails;
-    return fails;
-}
-
-static void *take(size_t size)
-{
-    void *ptr = must_fail() ? NULL : malloc(size);
-
-    memory.living += ptr != NULL;
-    return ptr;
-}
-
-static void give(void *ptr)
-{
-    memory.living -= ptr != NULL;
-    free(ptr);
-}
-
-static void *hook_malloc(void *userdata, size_t size)
-{
-    (void)userdata;
-    return take(size);
-}
-
-static void *hook_realloc(void *userdata, void *ptr, size_t size)
-{
-    (void)userdata;
-    if (ptr == NULL) {
-        return take(size);
-    }
-    return must_fail() ? NULL : realloc(ptr, size);
-}
-
-static void hook_free(void *userdata, void *ptr)
-{
-    (void)userdata;
-    give(ptr);
-}
-
 /* libcurl keeps some of its memory for the process, so its blocks are not counted (LSan does). */
 static void *curl_malloc(size_t size)
 {
-    return must_fail() ? NULL : malloc(size);
+    return failing_must_fail() ? NULL : malloc(size);
 }
 
 static void *curl_realloc(void *ptr, size_t size)
 {
-    return must_fail() ? NULL : realloc(ptr, size);
+    return failing_must_fail() ? NULL : realloc(ptr, size);
 }
 
 static char *curl_strdup(const char *text)
 {
-    return must_fail() ? NULL : strdup(text);
+    return failing_must_fail() ? NULL : strdup(text);
 }
 
 static void *curl_calloc(size_t count, size_t size)
 {
-    return must_fail() ? NULL : calloc(count, size);
+    return failing_must_fail() ? NULL : calloc(count, size);
 }
 
 /* ---- the model: two calls, then an answer; it wants a result for every call ---- */
@@ -234,7 +177,7 @@ static void go_on(waldo_runtime *rt, waldo_agent *agent, waldo_run *run)
             status = pull(run);
         }
         if (status != WALDO_OK) {
-            fail_msg("after allocation %zu: %s: %s", memory.fail_at, waldo_status_name(status),
+            fail_msg("after allocation %zu: %s: %s", failing.fail_at, waldo_status_name(status),
                      waldo_run_errmsg(run));
         }
         assert_string_equal(waldo_run_text(run), "all done");
@@ -253,10 +196,10 @@ static waldo_status whole_run(void)
     waldo_status status;
     waldo_run *run;
 
-    memory.on = 1;
+    failing.on = 1;
     run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "hi"));
     status = run != NULL ? pull(run) : WALDO_ENOMEM;
-    memory.on = 0;
+    failing.on = 0;
     if (run != NULL) {
         assert_int_equal(waldo_run_get_state(run), WALDO_RUN_IDLE);
         assert_int_equal(waldo_run_stop(run),
@@ -280,7 +223,7 @@ static waldo_status cancelled_run(void)
     waldo_run *run;
 
     tools.begun = 0;
-    memory.on = 1;
+    failing.on = 1;
     run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "hi", .cancel = cancel));
     while (run != NULL && !tools.begun && waldo_run_get_state(run) != WALDO_RUN_IDLE) {
         waldo_runtime_step(rt, WAIT_MS);
@@ -289,7 +232,7 @@ static waldo_status cancelled_run(void)
         waldo_cancel_trigger(cancel);
     }
     status = run != NULL ? pull(run) : WALDO_ENOMEM;
-    memory.on = 0;
+    failing.on = 0;
     hold = 0;
     status = status != WALDO_OK && is_broken_connection(run) ? WALDO_ENOMEM : status;
     go_on(rt, agent, run);
@@ -308,11 +251,11 @@ static waldo_status construction(void)
     waldo_agent *agent;
     waldo_run *run;
 
-    memory.on = 1;
+    failing.on = 1;
     rt = waldo_runtime_new(NULL);
     agent = make_agent(&hold);
     run = waldo_run_new(rt, agent, NULL);
-    memory.on = 0;
+    failing.on = 0;
     if (rt == NULL || agent == NULL || run == NULL) {
         status = WALDO_ENOMEM;
     } else {
@@ -333,28 +276,28 @@ static void walk(waldo_status (*work)(void))
 {
     size_t steps = 0, before;
 
-    memory.fail_at = 0;
-    memory.and_later = 0;
+    failing.fail_at = 0;
+    failing.and_later = 0;
     assert_int_equal(work(), WALDO_OK);
-    before = memory.living;
+    before = failing.living;
     for (int and_later = 0; and_later <= 1; and_later++) {
-        memory.fail_at = 0;
+        failing.fail_at = 0;
         do {
             waldo_status status;
 
-            memory.asked = memory.failed = 0;
-            memory.fail_at++;
-            memory.and_later = and_later;
+            failing.asked = failing.failed = 0;
+            failing.fail_at++;
+            failing.and_later = and_later;
             status = work();
-            if (status != WALDO_OK && (status != WALDO_ENOMEM || memory.failed == 0)) {
-                fail_msg("allocation %zu%s: %s", memory.fail_at, and_later ? " and later" : "",
+            if (status != WALDO_OK && (status != WALDO_ENOMEM || failing.failed == 0)) {
+                fail_msg("allocation %zu%s: %s", failing.fail_at, and_later ? " and later" : "",
                          waldo_status_name(status));
             }
             steps += status != WALDO_OK;
-            assert_int_equal(memory.living, before);
+            assert_int_equal(failing.living, before);
             assert_int_equal(bad_histories, 0);
-            assert_true(memory.fail_at < MOST_ALLOCATIONS);
-        } while (memory.failed > 0);
+            assert_true(failing.fail_at < MOST_ALLOCATIONS);
+        } while (failing.failed > 0);
     }
     assert_true(steps > 5);
 }
@@ -379,7 +322,6 @@ static void walks_construction(void **state)
 
 int main(void)
 {
-    const waldo_allocator hook = { hook_malloc, hook_realloc, hook_free, NULL };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(walks_construction),
         cmocka_unit_test(walks_a_whole_run),
@@ -388,10 +330,11 @@ int main(void)
     int failed;
 
     alarm(MOST_SECONDS); /* a hang ends the test */
-    cJSON_InitHooks(&(cJSON_Hooks){ take, give });
+    failing_install();
+    cJSON_InitHooks(&(cJSON_Hooks){ failing_malloc, failing_free });
     if (curl_global_init_mem(CURL_GLOBAL_ALL, curl_malloc, free, curl_realloc, curl_strdup,
                              curl_calloc) != CURLE_OK ||
-        waldo_set_allocator(&hook) != WALDO_OK || httpd_start(&server, serve, NULL, NULL) != 0) {
+        httpd_start(&server, serve, NULL, NULL) != 0) {
         return 1;
     }
     snprintf(model, sizeof model, "chat:%s/v1#m", server.url);

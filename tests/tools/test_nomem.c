@@ -2,40 +2,8 @@
  * Every allocation of a call fails once, in turn: the call is refused or ends exactly once, nothing
  * hangs, and the next call on the same sandbox works. What is not given back, the sanitizer finds.
  */
+#include "failing.h"
 #include "fixture.h"
-
-static struct {
-    int counts; /* allocations count, and one may fail */
-    size_t asked;
-    size_t fail_at;
-    size_t failed;
-} memory;
-
-static int must_fail(void)
-{
-    int fails = memory.counts && ++memory.asked == memory.fail_at;
-
-    memory.failed += (size_t)fails;
-    return fails;
-}
-
-static void *hook_malloc(void *userdata, size_t size)
-{
-    (void)userdata;
-    return must_fail() ? NULL : malloc(size);
-}
-
-static void *hook_realloc(void *userdata, void *ptr, size_t size)
-{
-    (void)userdata;
-    return must_fail() ? NULL : realloc(ptr, size);
-}
-
-static void hook_free(void *userdata, void *ptr)
-{
-    (void)userdata;
-    free(ptr);
-}
 
 static void took_end(void *userdata, waldo_tool_call *call, waldo__call_end end,
                      waldo_status status, waldo_str text)
@@ -62,9 +30,9 @@ static int call_with_failure(fixture *f, waldo_tool *tool, const char *args, siz
     waldo_error *error = NULL;
     waldo_status status;
 
-    memory.asked = memory.failed = 0;
-    memory.fail_at = fail_at;
-    memory.counts = 1;
+    failing.asked = failing.failed = 0;
+    failing.fail_at = fail_at;
+    failing.on = 1;
     status = waldo__tool_call_new(tool, "id", "key", waldo__str(args), &sink, &call, &error);
     if (status == WALDO_OK) {
         waldo__tool_call_start(call);
@@ -72,13 +40,13 @@ static int call_with_failure(fixture *f, waldo_tool *tool, const char *args, siz
             waldo_runtime_step(f->rt, 10000);
         }
     }
-    memory.counts = 0;
+    failing.on = 0;
     if (status == WALDO_OK ? ends != 1 : status != WALDO_ENOMEM) {
         fail_msg("%s, allocation %zu: %s, %d ends", args, fail_at, waldo_status_name(status), ends);
     }
     waldo_error_free(error);
     waldo__tool_call_release(call);
-    return memory.failed > 0;
+    return failing.failed > 0;
 }
 
 static void test_walk(void **state)
@@ -122,10 +90,10 @@ static void test_walk(void **state)
 
 int main(int argc, char **argv)
 {
-    const waldo_allocator hook = { hook_malloc, hook_realloc, hook_free, NULL };
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_walk) };
 
-    if (fixture_arguments(argc, argv) != 0 || waldo_set_allocator(&hook) != WALDO_OK) {
+    failing_install();
+    if (fixture_arguments(argc, argv) != 0) {
         return 2;
     }
     return !!cmocka_run_group_tests(tests, NULL, NULL);

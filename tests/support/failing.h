@@ -1,0 +1,28 @@
+/*
+ * An allocator that fails when told to, for walks that make every allocation fail in turn: waldo's,
+ * and cJSON's where it is installed for that, too.
+ */
+#ifndef WALDO_TEST_FAILING_H
+#define WALDO_TEST_FAILING_H
+
+#include <stddef.h>
+
+struct failing {
+    int on;         /* only then allocations are counted and fail */
+    size_t asked;   /* allocations since the walk's last step */
+    size_t fail_at; /* the one that fails; 0: none */
+    int and_later;  /* and all after it */
+    size_t failed;  /* since the walk's last step */
+    size_t living;  /* blocks that were not given back, whether on or not */
+};
+
+extern struct failing failing;
+
+/* Before anything of the library is called. cJSON's hooks are the program's to set, with these. */
+void failing_install(void);
+
+int failing_must_fail(void);
+void *failing_malloc(size_t size);
+void failing_free(void *ptr);
+
+#endif
