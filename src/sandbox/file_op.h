@@ -20,7 +20,8 @@ typedef struct waldo__file_op {
     waldo__hand_call *call;
     struct {
         WALDO__VEC(waldo_file_info);
-    } infos; /* names and targets are owned */
+    } infos;      /* names and targets are owned */
+    size_t names; /* their bytes */
     struct {
         WALDO__VEC(char *);
     } folders;    /* still to be listed, relative to path */

@@ -10,6 +10,7 @@ enum {
     READ_MAX = 64 * 1024 * 1024,
     PIECE = 1024 * 1024, /* bytes of a write put into frames at once */
     LIST_MAX = 1000000,
+    NAMES_MAX = 128 * 1024 * 1024, /* bytes of names and link targets of one listing */
     WRITE_MAX = 128 * 1024 * 1024
 };
 
@@ -87,6 +88,11 @@ waldo_status waldo__file_add_info(waldo__file_op *file, const waldo_file_info *i
     if (name.status == WALDO_ETOOBIG) {
         waldo__buf_free(&name);
         return WALDO_OK; /* no path can name it */
+    }
+    file->names += name.len + info->link_target.len;
+    if (file->names > NAMES_MAX) {
+        waldo__buf_free(&name);
+        return WALDO_ETOOBIG;
     }
     added = WALDO__VEC_PUSH(&file->infos);
     if (added == NULL) {
@@ -191,6 +197,11 @@ static void hand_ended(void *userdata, const waldo__hand_end *end)
         file->file_size = end->done->value;
     } else if (file->type == WALDO_HAND_STAT || file->type == WALDO_HAND_LIST) {
         status = take_entries(file);
+        if (status == WALDO_ETOOBIG) {
+            waldo_error_set(&error, status, WALDO_CLASS_BACKEND,
+                            "%s: the names of its files are longer than %d bytes together",
+                            file->shown, NAMES_MAX);
+        }
         if (status == WALDO_OK && file->recursive && waldo__file_next_folder(file)) {
             waldo__buf_clear(&file->data);
             start_hand(file);

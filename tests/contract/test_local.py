@@ -360,6 +360,21 @@ def test_changes_of_random_trees(place, tmp_path, seed):
     test_patch.check(tmp_path / 'old', tmp_path / 'new', tmp_path)
 
 
+def test_many_long_names_are_refused(place):
+    """A command that makes them cannot have the host hold more than a bounded amount of names."""
+    (place / 'names').mkdir()
+    script = """
+import os
+for i in range(15):
+    os.mkdir('d' * 250)
+    os.chdir('d' * 250)
+for i in range(36000):
+    os.close(os.open(str(i), os.O_CREAT))
+"""
+    done = Sandbox(place, 'self').run(f'python3 -c "{script}"', workspace=place / 'names', more=['changes'])
+    assert done.returncode == 125 and b'the names of its files' in done.stderr, done.stderr[-300:]
+
+
 def test_copy_keeps_modes_and_links(sandbox, place):
     folder = place / f'copy-{sandbox.user}'
     folder.mkdir()
