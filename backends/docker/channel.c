@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "loop/sendq.h"
 #include "docker.h"
 
 enum { PIECE = 64 * 1024, PIECES = 4, HEAD_MAX = 64 * 1024, WORDS_MAX = 2048, WHY_MS = 2000 };
@@ -30,8 +31,7 @@ struct docker_channel {
     waldo_error *error;
 
     waldo_channel_events events;
-    waldo__buf out;
-    size_t sent;     /* of out */
+    waldo__sendq out;
     waldo__buf head; /* of the answer; then what of the stream came with it */
     waldo__docker_frames frames;
     waldo__buf words; /* the engine's last */
@@ -56,7 +56,7 @@ static unsigned wanted(const docker_channel *ch)
         (ch->stage == ATTACHED && ch->listening && !ch->paused && !ch->read_task.queued)) {
         events |= WALDO__READ;
     }
-    return ch->sent < ch->out.len && ch->stage < OVER ? events | WALDO__WRITE : events;
+    return waldo__sendq_left(&ch->out) > 0 && ch->stage < OVER ? events | WALDO__WRITE : events;
 }
 
 static void update(docker_channel *ch)
@@ -76,7 +76,7 @@ static void release(docker_channel *ch)
         close(ch->fd);
     }
     waldo_error_free(ch->error);
-    waldo__buf_free(&ch->out);
+    waldo__sendq_free(&ch->out);
     waldo__buf_free(&ch->head);
     waldo__buf_free(&ch->words);
     waldo__free(ch->container);
@@ -266,28 +266,8 @@ static void read_answer(docker_channel *ch)
 
 static void write_some(docker_channel *ch)
 {
-    while (ch->sent < ch->out.len && ch->stage < OVER) {
-        ssize_t len = send(ch->fd, ch->out.ptr + ch->sent, ch->out.len - ch->sent,
-                           MSG_NOSIGNAL | MSG_DONTWAIT);
-
-        if (len < 0) {
-            break; /* a broken stream shows when it is read */
-        }
-        ch->sent += (size_t)len;
-    }
-    if (ch->sent == ch->out.len && ch->out.len > 0) {
-        if (ch->out.cap > PIECE) {
-            waldo__buf_free(&ch->out);
-        } else {
-            waldo__buf_clear(&ch->out);
-        }
-        ch->sent = 0;
-        if (ch->listening) {
-            waldo__task_queue(ch->loop, &ch->drained_task);
-        }
-    } else if (ch->sent > QUEUE_MAX / 8) {
-        waldo__buf_consume(&ch->out, ch->sent);
-        ch->sent = 0;
+    if (ch->stage < OVER && waldo__sendq_flush(&ch->out, ch->fd) && ch->listening) {
+        waldo__task_queue(ch->loop, &ch->drained_task);
     }
 }
 
@@ -410,13 +390,13 @@ static void channel_listen(waldo_channel *channel, const waldo_channel_events *e
 static waldo_status channel_send(waldo_channel *channel, waldo_str bytes)
 {
     docker_channel *ch = (docker_channel *)channel;
-    int idle = ch->sent == ch->out.len;
+    int idle = waldo__sendq_left(&ch->out) == 0;
     waldo_status status;
 
     if (ch->stage >= OVER) {
         return WALDO_ECLOSED;
     }
-    status = waldo__buf_add_str(&ch->out, bytes);
+    status = waldo__sendq_add(&ch->out, bytes);
     if (status == WALDO_OK && idle) {
         write_some(ch);
     }
@@ -428,7 +408,7 @@ static size_t channel_queued(const waldo_channel *channel)
 {
     const docker_channel *ch = (const docker_channel *)channel;
 
-    return ch->out.len - ch->sent;
+    return waldo__sendq_left(&ch->out);
 }
 
 static void channel_pause(waldo_channel *channel, int paused)
@@ -479,7 +459,7 @@ waldo_status waldo__docker_channel_new(const docker_engine *engine, const char *
                             .fd = waldo__docker_engine_connect(engine),
                             .attached = done,
                             .userdata = userdata,
-                            .out = WALDO__BUF_INIT(QUEUE_MAX),
+                            .out = { .out = WALDO__BUF_INIT(QUEUE_MAX) },
                             .head = WALDO__BUF_INIT(HEAD_MAX),
                             .words = WALDO__BUF_INIT(WORDS_MAX) };
     if (ch->fd < 0) {
@@ -490,12 +470,12 @@ waldo_status waldo__docker_channel_new(const docker_engine *engine, const char *
     waldo__task_init(&ch->attached_task, tell_attached, ch);
     waldo__task_init(&ch->read_task, read_some, ch);
     waldo__task_init(&ch->drained_task, tell_drained, ch);
-    waldo__buf_printf(&ch->out,
+    waldo__buf_printf(&ch->out.out,
                       "POST %s/v%s/containers/%s/attach?stream=1&stdin=1&stdout=1&stderr=1 "
                       "HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
                       "Content-Type: application/json\r\nContent-Length: 0\r\n\r\n",
                       engine->prefix, engine->version, container);
-    status = ch->container == NULL ? WALDO_ENOMEM : ch->out.status;
+    status = ch->container == NULL ? WALDO_ENOMEM : ch->out.out.status;
     if (ch->fd < 0) {
         status = WALDO_EUNAVAILABLE;
     } else if (status == WALDO_OK) {

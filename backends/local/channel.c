@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "loop/sendq.h"
 #include "local.h"
 
 enum { PIECE = 128 * 1024, PIECES = 4, SAID_WAIT_MS = 2500 };
@@ -16,8 +17,7 @@ struct local_channel {
     int fd;
     waldo__watch *watch;
     waldo_channel_events events;
-    waldo__buf out;
-    size_t sent; /* of out */
+    waldo__sendq out;
     waldo__task read_task;
     waldo__task drained_task;
     waldo__timer said_timer; /* the stream is over; the keeper's report is awaited */
@@ -36,7 +36,7 @@ static unsigned wanted(const local_channel *ch)
     if (ch->listening && !ch->paused && !ch->over && !ch->read_task.queued) {
         events |= WALDO__READ;
     }
-    return ch->sent < ch->out.len && !ch->over ? events | WALDO__WRITE : events;
+    return waldo__sendq_left(&ch->out) > 0 && !ch->over ? events | WALDO__WRITE : events;
 }
 
 static void update(local_channel *ch)
@@ -51,7 +51,7 @@ static void release(local_channel *ch)
     waldo__timer_disarm(ch->loop, &ch->said_timer);
     waldo__watch_free(ch->watch);
     close(ch->fd);
-    waldo__buf_free(&ch->out);
+    waldo__sendq_free(&ch->out);
     waldo__free(ch);
 }
 
@@ -154,26 +154,8 @@ static void tell_drained(void *userdata)
 
 static void write_some(local_channel *ch)
 {
-    while (ch->sent < ch->out.len && !ch->over) {
-        ssize_t len = send(ch->fd, ch->out.ptr + ch->sent, ch->out.len - ch->sent,
-                           MSG_NOSIGNAL | MSG_DONTWAIT);
-
-        if (len < 0) {
-            break; /* a broken stream shows when it is read */
-        }
-        ch->sent += (size_t)len;
-    }
-    if (ch->sent == ch->out.len && ch->out.len > 0) {
-        if (ch->out.cap > PIECE) {
-            waldo__buf_free(&ch->out);
-        } else {
-            waldo__buf_clear(&ch->out);
-        }
-        ch->sent = 0;
+    if (!ch->over && waldo__sendq_flush(&ch->out, ch->fd)) {
         waldo__task_queue(ch->loop, &ch->drained_task);
-    } else if (ch->sent > QUEUE_MAX / 8) {
-        waldo__buf_consume(&ch->out, ch->sent);
-        ch->sent = 0;
     }
 }
 
@@ -203,16 +185,13 @@ static void channel_listen(waldo_channel *channel, const waldo_channel_events *e
 static waldo_status channel_send(waldo_channel *channel, waldo_str bytes)
 {
     local_channel *ch = (local_channel *)channel;
-    int idle = ch->sent == ch->out.len;
+    int idle = waldo__sendq_left(&ch->out) == 0;
     waldo_status status;
 
     if (ch->over) {
         return WALDO_ECLOSED;
     }
-    if (bytes.len > QUEUE_MAX - ch->out.len) {
-        return WALDO_EBUSY; /* before the buffer's failure would stick */
-    }
-    status = waldo__buf_add_str(&ch->out, bytes);
+    status = waldo__sendq_add(&ch->out, bytes);
     if (status == WALDO_OK && idle) {
         write_some(ch);
     }
@@ -224,7 +203,7 @@ static size_t channel_queued(const waldo_channel *channel)
 {
     const local_channel *ch = (const local_channel *)channel;
 
-    return ch->out.len - ch->sent;
+    return waldo__sendq_left(&ch->out);
 }
 
 static void channel_pause(waldo_channel *channel, int paused)
@@ -268,7 +247,7 @@ local_channel *waldo__local_channel_new(waldo__loop *loop, int fd, waldo_machine
                            .loop = loop,
                            .machine = machine,
                            .fd = fd,
-                           .out = WALDO__BUF_INIT(QUEUE_MAX + 1) };
+                           .out = { .out = WALDO__BUF_INIT(QUEUE_MAX) } };
     waldo__task_init(&ch->read_task, read_some, ch);
     waldo__task_init(&ch->drained_task, tell_drained, ch);
     waldo__timer_init(&ch->said_timer, said_nothing, ch);
