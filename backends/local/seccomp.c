@@ -160,6 +160,16 @@ static void add_ioctl(filter *f)
     finish(f, at, SECCOMP_RET_ALLOW);
 }
 
+/* Nobody sets the limits of another process: without descriptors the hand could do nothing. */
+static void add_limits(filter *f)
+{
+    size_t at = begin(f, SYS_prlimit64);
+
+    load_argument(f, 0);
+    give_if(f, 0, SECCOMP_RET_ALLOW);
+    finish(f, at, refuse(EPERM));
+}
+
 /*
  * Programs that run as their owner: what a sandbox leaves in a workspace of mode rw is executed
  * outside, where the mount's nosuid does not hold. openat2 is left to the hand alone.
@@ -243,6 +253,7 @@ int waldo__local_seccomp_fd(int net)
     give_if(&f, SYS_clone3, refuse(ENOSYS)); /* its flags are in memory; libc goes on with clone */
     add_clone(&f);
     add_ioctl(&f);
+    add_limits(&f);
     add_modes(&f);
     add_personality(&f);
     add_socket(&f, net);

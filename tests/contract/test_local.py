@@ -136,6 +136,7 @@ def test_the_stream_to_the_host_is_out_of_reach(sandbox):
     """No process that holds it may be written to or robbed of it by a command."""
     assert sandbox.out(f'exec python3 -c "{TAKE}"') == 'tried\n'
     assert sandbox.out('kill -9 1; echo up') == 'up\n'
+    assert sandbox.out('prlimit --pid 1 --nofile=0 || echo refused; ulimit -n 100; ulimit -n') == 'refused\n100\n'
 
 
 PROBE = '''
