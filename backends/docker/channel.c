@@ -459,7 +459,7 @@ waldo_status waldo__docker_channel_new(const docker_engine *engine, const char *
                             .fd = waldo__docker_engine_connect(engine),
                             .attached = done,
                             .userdata = userdata,
-                            .out = { .out = WALDO__BUF_INIT(QUEUE_MAX) },
+                            .out = WALDO__SENDQ_INIT(QUEUE_MAX),
                             .head = WALDO__BUF_INIT(HEAD_MAX),
                             .words = WALDO__BUF_INIT(WORDS_MAX) };
     if (ch->fd < 0) {

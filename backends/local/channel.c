@@ -247,7 +247,7 @@ local_channel *waldo__local_channel_new(waldo__loop *loop, int fd, waldo_machine
                            .loop = loop,
                            .machine = machine,
                            .fd = fd,
-                           .out = { .out = WALDO__BUF_INIT(QUEUE_MAX) } };
+                           .out = WALDO__SENDQ_INIT(QUEUE_MAX) };
     waldo__task_init(&ch->read_task, read_some, ch);
     waldo__task_init(&ch->drained_task, tell_drained, ch);
     waldo__timer_init(&ch->said_timer, said_nothing, ch);

@@ -330,8 +330,7 @@ static waldo_status edit_args(waldo__slot *slot, waldo_str args)
     waldo__tool_call_cancel(slot->call);
     waldo__tool_call_release(slot->call);
     slot->call = call;
-    waldo__buf_clear(&slot->edited);
-    return waldo__buf_add_str(&slot->edited, args);
+    return WALDO_OK;
 }
 
 static const char *const decision_names[] = { "later", "approve", "approve_run",
@@ -531,7 +530,6 @@ static waldo__slot *add_slot(waldo_run *run, size_t item)
     slot->item = item;
     slot->state = WALDO__SLOT_READY;
     waldo__buf_init(&slot->result, RESULT_MAX);
-    waldo__buf_init(&slot->edited, RESULT_MAX);
     waldo__scrubber_init(&slot->live[0], run->rt->secrets);
     waldo__scrubber_init(&slot->live[1], run->rt->secrets);
     return slot;
@@ -669,7 +667,6 @@ void waldo__run_free_calls(waldo_run *run)
         waldo__slot *slot = run->slots.at[i];
 
         waldo__buf_free(&slot->result);
-        waldo__buf_free(&slot->edited);
         waldo__scrubber_free(&slot->live[0]);
         waldo__scrubber_free(&slot->live[1]);
         waldo__free(slot);

@@ -34,7 +34,6 @@ typedef struct waldo__slot {
     waldo_tool *tool;      /* borrowed from the agent; NULL: unknown */
     waldo_tool_call *call; /* NULL until it can run */
     char key[65];          /* SHA-256 of run, position, tool and arguments, in hex */
-    waldo__buf edited;     /* arguments the host put in their place; empty: none */
     waldo__buf result;
     int is_error;
     int unrecorded;          /* memory was out for the record of its result */

@@ -4,11 +4,6 @@
 
 enum { KEPT = 64 * 1024 }; /* memory that an empty queue keeps */
 
-void waldo__sendq_init(waldo__sendq *queue, size_t max)
-{
-    *queue = (waldo__sendq){ .out = WALDO__BUF_INIT(max) };
-}
-
 void waldo__sendq_free(waldo__sendq *queue)
 {
     waldo__buf_free(&queue->out);

@@ -9,7 +9,8 @@ typedef struct waldo__sendq {
     size_t sent; /* of its front */
 } waldo__sendq;
 
-void waldo__sendq_init(waldo__sendq *queue, size_t max);
+#define WALDO__SENDQ_INIT(maximum) ((waldo__sendq){ .out = WALDO__BUF_INIT(maximum) })
+
 void waldo__sendq_free(waldo__sendq *queue);
 size_t waldo__sendq_left(const waldo__sendq *queue);
 
