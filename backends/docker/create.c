@@ -4,11 +4,12 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/ident.h"
 #include "codec/tar.h"
 #include "docker.h"
 #include "hand/embedded.h"
 
-enum { USER_DEFAULT = 1000, PROCESSES_DEFAULT = 512, PROC_TEXT = 1024 };
+enum { USER_DEFAULT = 1000, PROCESSES_DEFAULT = 512 };
 #define MEMORY_DEFAULT ((uint64_t)1 << 30)
 #define TMP_DEFAULT    ((uint64_t)256 << 20)
 #define MEMORY_MIN     ((uint64_t)6 << 20)
@@ -213,41 +214,16 @@ void waldo__docker_options_free(docker_options *options)
 
 /* ---- the container ---- */
 
-static size_t read_proc(const char *path, char *text, size_t size)
-{
-    FILE *file = fopen(path, "re");
-    size_t len = file != NULL ? fread(text, 1, size - 1, file) : 0;
-
-    if (file != NULL) {
-        fclose(file);
-    }
-    text[len] = '\0';
-    return len;
-}
-
-/* This process, so that another can tell whether it still lives: boot and start time (proc(5)). */
+/* This process, so that another can tell whose this is and whether it still lives. */
 static void put_process(waldo__json_writer *jw)
 {
-    enum { START_FIELD = 20 }; /* behind the name */
-    char text[PROC_TEXT];
-    char boot[64];
-    char label[192];
-    waldo_str rest;
-    waldo_str field = { "", 0 };
-    size_t len = read_proc("/proc/self/stat", text, sizeof text);
+    waldo__ident self;
 
-    read_proc("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    while (len > 0 && text[len - 1] != ')') {
-        len--;
-    }
-    rest = waldo__str(text + len);
-    for (int i = 0; i < START_FIELD && waldo__str_split(&rest, ' ', &field); i++) {
-    }
-    snprintf(label, sizeof label, "%d", (int)getpid());
-    waldo__jw_str(jw, "dev.waldo.pid", waldo__str(label));
-    snprintf(label, sizeof label, "%.*s/%.*s", (int)waldo__str_trim(waldo__str(boot)).len, boot,
-             (int)(field.len < 32 ? field.len : 32), field.ptr);
-    waldo__jw_str(jw, "dev.waldo.start", waldo__str(label));
+    waldo__ident_self(&self);
+    waldo__jw_str(jw, DOCKER_LABEL_PID, waldo__str(self.pid));
+    waldo__jw_str(jw, DOCKER_LABEL_START, waldo__str(self.start));
+    waldo__jw_str(jw, DOCKER_LABEL_HOST, waldo__str(self.host));
+    waldo__jw_str(jw, DOCKER_LABEL_USER, waldo__str(self.user));
 }
 
 static void put_limits(const docker_options *options, waldo__json_writer *jw)
@@ -356,7 +332,7 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
     waldo__jw_object(&jw, "Labels");
     waldo__jw_str(&jw, DOCKER_LABEL_OWNER, waldo__str(options->owner));
     waldo__jw_str(&jw, DOCKER_LABEL_RUN, waldo__str(options->id));
-    waldo__jw_str(&jw, "dev.waldo.lease", WALDO__S("ephemeral"));
+    waldo__jw_str(&jw, DOCKER_LABEL_LEASE, WALDO__S("ephemeral"));
     put_process(&jw);
     waldo__jw_end(&jw, '}');
     put_host_config(options, engine, &jw);

@@ -14,6 +14,12 @@
 /* Labels of every container of ours. */
 #define DOCKER_LABEL_RUN   "dev.waldo.run"
 #define DOCKER_LABEL_OWNER "dev.waldo.owner"
+#define DOCKER_LABEL_NAME  "dev.waldo.name"  /* only of a named one */
+#define DOCKER_LABEL_LEASE "dev.waldo.lease" /* "ephemeral", or milliseconds */
+#define DOCKER_LABEL_PID   "dev.waldo.pid"   /* this and the next three: base/ident.h */
+#define DOCKER_LABEL_START "dev.waldo.start"
+#define DOCKER_LABEL_HOST  "dev.waldo.host"
+#define DOCKER_LABEL_USER  "dev.waldo.user"
 
 /* ---- the engine (engine.c) ---- */
 

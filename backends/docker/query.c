@@ -1,6 +1,7 @@
 /* Without a machine: does an engine answer, which containers are ours, end one of them. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/ident.h"
 #include "docker.h"
 
 enum { QUICK_MS = 5000 };
@@ -54,19 +55,49 @@ static void destroy(query *q)
     waldo__buf_free(&path);
 }
 
-/* Answers end in NUL; the ids and states of an engine are short. */
+static waldo_machine_state state_of(waldo_str state)
+{
+    static const struct {
+        const char *name;
+        waldo_machine_state state;
+    } states[] = { { "created", WALDO_MACHINE_CREATED }, { "configured", WALDO_MACHINE_CREATED },
+                   { "running", WALDO_MACHINE_RUNNING }, { "restarting", WALDO_MACHINE_RUNNING },
+                   { "paused", WALDO_MACHINE_PAUSED },   { "exited", WALDO_MACHINE_ENDED },
+                   { "stopped", WALDO_MACHINE_ENDED },   { "dead", WALDO_MACHINE_ENDED },
+                   { "removing", WALDO_MACHINE_ENDED } };
+
+    for (size_t i = 0; i < WALDO__COUNT(states); i++) {
+        if (waldo__str_is(state, states[i].name)) {
+            return states[i].state;
+        }
+    }
+    return WALDO_MACHINE_UNKNOWN;
+}
+
+/* Answers end in NUL. Labels are whoever's who may use the engine: nothing is believed but text. */
 static void tell_each(query *q, const waldo__json_value *item)
 {
     const waldo__json_value *labels = waldo__json_get(item, "Labels");
-    waldo__buf about = WALDO__BUF_INIT(1024);
-    waldo_str image = waldo__json_get_str(item, "Image");
-    waldo_str state = waldo__json_get_str(item, "Status");
+    waldo_str user = waldo__json_get_str(labels, DOCKER_LABEL_USER);
+    waldo_str start = waldo__json_get_str(labels, DOCKER_LABEL_START);
+    waldo_str host = waldo__json_get_str(labels, DOCKER_LABEL_HOST);
+    int64_t created = waldo__json_get_int(item, "Created", 0); /* seconds */
+    waldo_sandbox_info info = {
+        .size = sizeof info,
+        .state = state_of(waldo__json_get_str(item, "State")),
+        .owner_alive =
+            waldo__ident_alive(waldo__json_get_str(labels, DOCKER_LABEL_PID), start, host),
+        .mine = waldo__ident_is_mine(user, start, host),
+        .id = waldo__json_get_str(item, "Id").ptr,
+        .name = waldo__json_get_str(labels, DOCKER_LABEL_NAME).ptr,
+        .owner = waldo__json_get_str(labels, DOCKER_LABEL_OWNER).ptr,
+        .about = waldo__json_get_str(item, "Image").ptr,
+        .created_ms = created > 0 && created < INT64_MAX / 1000 ? created * 1000 : 0
+    };
 
-    waldo__buf_printf(&about, "%.*s, %.*s", (int)(image.len < 300 ? image.len : 300), image.ptr,
-                      (int)(state.len < 300 ? state.len : 300), state.ptr);
-    q->each(q->userdata, waldo__json_get_str(item, "Id").ptr,
-            waldo__json_get_str(labels, DOCKER_LABEL_OWNER).ptr, 0, waldo__buf_str(&about).ptr);
-    waldo__buf_free(&about);
+    waldo__str_int(waldo__json_get_str(labels, DOCKER_LABEL_LEASE), &info.lease_ms);
+    info.lease_ms = info.lease_ms > 0 ? info.lease_ms : 0;
+    q->each(q->userdata, &info);
 }
 
 static void on_list(void *userdata, waldo_status status, const waldo_error *error)

@@ -11,6 +11,7 @@
 #include <waldo/defs.h>
 #include <waldo/error.h>
 #include <waldo/event.h>
+#include <waldo/fleet.h>
 #include <waldo/keys.h>
 #include <waldo/log.h>
 #include <waldo/model.h>

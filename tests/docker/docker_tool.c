@@ -23,11 +23,12 @@ static void on_done(void *userdata, waldo_status status, const waldo_error *erro
     printf("%s %s\n", waldo_status_name(status), waldo_error_message(error));
 }
 
-static void on_each(void *userdata, const char *id, const char *owner, int64_t expires_at,
-                    const char *about)
+static void on_each(void *userdata, const waldo_sandbox_info *info)
 {
     (void)userdata;
-    printf("%s %s %d %s\n", id, owner, (int)expires_at, about);
+    printf("%s %s state=%d alive=%d mine=%d lease=%lld created=%lld name=%s %s\n", info->id,
+           info->owner, (int)info->state, (int)info->owner_alive, (int)info->mine,
+           (long long)info->lease_ms, (long long)info->created_ms, info->name, info->about);
 }
 
 int main(int argc, char **argv)

@@ -208,6 +208,8 @@ def test_list_and_destroy(box):
     process, container = box.start("sleep 100")
     listed = box.tool("list").stdout
     assert listed.startswith(f"{container['Id']} {process.pid}-") and IMAGE in listed
+    assert " state=2 alive=1 mine=1 lease=0 " in listed
+    assert abs(int(re.search(r"created=(\d+)", listed)[1]) / 1000 - time.time()) < 300
     assert box.tool("destroy", "0" * 64).returncode == 1
     assert box.tool("destroy", container["Id"]).returncode == 0
     process.communicate(timeout=60)

@@ -9,6 +9,7 @@
 #ifndef WALDO_SYS_BACKEND_H
 #define WALDO_SYS_BACKEND_H
 
+#include <waldo/fleet.h>
 #include <waldo/sandbox.h>
 #include <waldo/sys/error.h>
 
@@ -161,8 +162,8 @@ typedef struct waldo_file_info {
 typedef void (*waldo_backend_info_fn)(void *userdata, waldo_status status,
                                       const waldo_file_info *infos, size_t count,
                                       const waldo_error *error);
-typedef void (*waldo_backend_id_fn)(void *userdata, const char *id, const char *owner,
-                                    int64_t expires_at, const char *about);
+/** One machine that exists; the core sets info.backend. */
+typedef waldo_sandbox_info_fn waldo_backend_id_fn;
 
 /**
  * What a backend implements. Append-only: new members come at the end and raise the version; the
@@ -185,10 +186,10 @@ typedef struct waldo_backend_ops {
     /** Mandatory. Can machines be opened here? A failure says why not and what to do. */
     void (*probe)(const waldo_backend_env *env, const waldo_backend_call *call,
                   waldo_backend_done_fn done);
-    /** Optional. Every machine with our labels. */
+    /** Optional. Every machine with our labels, one after the other, before done. */
     void (*list_sandboxes)(const waldo_backend_env *env, const waldo_backend_call *call,
                            waldo_backend_id_fn each, waldo_backend_done_fn done);
-    /** Optional. End a machine by its id. */
+    /** Optional. End a machine with our labels by its id; WALDO_ENOTFOUND when there is none. */
     void (*destroy_id)(const waldo_backend_env *env, const waldo_backend_call *call, const char *id,
                        waldo_backend_done_fn done);
 
