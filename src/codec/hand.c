@@ -165,7 +165,9 @@ waldo_status waldo__hand_put_run(waldo__buf *out, uint32_t id, const waldo__hand
     size_t start;
 
     if (id == 0 || (run->arg_count == 0 && run->script.ptr == NULL) ||
-        run->tail[0] > WALDO_HAND_TAIL_MAX || run->tail[1] > WALDO_HAND_TAIL_MAX) {
+        run->tail[0] > WALDO_HAND_TAIL_MAX || run->tail[1] > WALDO_HAND_TAIL_MAX ||
+        run->label.len > WALDO_HAND_LABEL_MAX ||
+        (run->label.len > 0 && (run->flags & WALDO_HAND_RUN_KEEP) == 0)) {
         return WALDO_EINVAL;
     }
     start = begin_frame(out, WALDO_HAND_RUN, id);
@@ -202,6 +204,9 @@ waldo_status waldo__hand_put_run(waldo__buf *out, uint32_t id, const waldo__hand
     if (run->rows != 0 || run->columns != 0) {
         put_size_bytes(size, run->rows, run->columns);
         put_field(out, WALDO_HAND_F_PTY, size, sizeof size);
+    }
+    if (run->label.len > 0) {
+        put_field(out, WALDO_HAND_F_LABEL, run->label.ptr, run->label.len);
     }
     return end_frame(out, start, status);
 }
@@ -267,6 +272,20 @@ waldo_status waldo__hand_put_attach(waldo__buf *out, uint32_t id, uint32_t job, 
 waldo_status waldo__hand_put_forget(waldo__buf *out, uint32_t job)
 {
     return put_id_frame(out, WALDO_HAND_JOB_FORGET, job, NULL, 0);
+}
+
+waldo_status waldo__hand_put_job_list(waldo__buf *out, uint32_t id)
+{
+    return put_id_frame(out, WALDO_HAND_JOB_LIST, id, NULL, 0);
+}
+
+waldo_status waldo__hand_put_lease(waldo__buf *out, uint32_t id, uint32_t ms)
+{
+    uint8_t payload[WALDO_HAND_LEASE_LEN];
+
+    put_le(payload, ms, sizeof payload);
+    return ms == 0 ? WALDO_EINVAL
+                   : put_id_frame(out, WALDO_HAND_LEASE, id, payload, sizeof payload);
 }
 
 waldo_status waldo__hand_put_ping(waldo__buf *out, uint32_t id, waldo_str bytes)

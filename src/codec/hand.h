@@ -31,6 +31,7 @@ typedef struct waldo__hand_run {
     uint64_t capture_max;   /* UINT64_MAX: no bound */
     uint64_t credit;        /* UINT64_MAX: no bound */
     uint16_t rows, columns; /* with WALDO_HAND_RUN_PTY; both 0: as the hand likes */
+    waldo_str label;        /* with WALDO_HAND_RUN_KEEP; empty: none */
 } waldo__hand_run;
 
 #define WALDO__HAND_RUN_INIT                                                                       \
@@ -64,6 +65,10 @@ waldo_status waldo__hand_put_resize(waldo__buf *out, uint32_t id, uint16_t rows,
 waldo_status waldo__hand_put_attach(waldo__buf *out, uint32_t id, uint32_t job, uint64_t offset,
                                     uint64_t credit);
 waldo_status waldo__hand_put_forget(waldo__buf *out, uint32_t job);
+/* Answered by a JOB for each kept command, then DONE with the highest id of a RUN so far. */
+waldo_status waldo__hand_put_job_list(waldo__buf *out, uint32_t id);
+/* How long a durable hand waits without a session before it ends; not 0. */
+waldo_status waldo__hand_put_lease(waldo__buf *out, uint32_t id, uint32_t ms);
 waldo_status waldo__hand_put_ping(waldo__buf *out, uint32_t id, waldo_str bytes);
 waldo_status waldo__hand_put_shutdown(waldo__buf *out, uint32_t id);
 /* READ, WRITE, STAT, LIST, MKDIR, REMOVE, RENAME. */
@@ -90,6 +95,15 @@ typedef struct waldo__hand_exit {
     uint64_t captured, capture_lost;
     uint64_t wall_ns, user_us, system_us, max_rss_kb;
 } waldo__hand_exit;
+
+typedef struct waldo__hand_job {
+    uint32_t id;
+    uint8_t state;         /* enum waldo_hand_state */
+    uint64_t total;        /* bytes of output so far */
+    uint64_t oldest;       /* offset of the first that is still kept */
+    waldo__hand_exit exit; /* where it has ended */
+    waldo_str label;
+} waldo__hand_job;
 
 typedef struct waldo__hand_done {
     int32_t err;
@@ -121,6 +135,7 @@ typedef struct waldo__hand_event {
             waldo_str bytes;
         } output; /* OUT, ERR */
         waldo__hand_exit exit;
+        waldo__hand_job job;
         waldo_str bytes; /* DATA, PONG */
         waldo__hand_done done;
         uint64_t credit;

@@ -96,35 +96,58 @@ static const char *decode_output(waldo__hand_decoder *decoder, struct payload in
     return NULL;
 }
 
-static const char *decode_exit(waldo__hand_decoder *decoder, struct payload in,
-                               waldo__hand_event *event)
+static const char *read_exit(const uint8_t *in, waldo__hand_exit *exit)
 {
-    waldo__hand_exit *exit = &event->u.exit;
-
-    (void)decoder;
-    exit->how = in.ptr[0];
-    exit->value = get_i32(in.ptr + 4);
-    exit->flags = (uint32_t)get_le(in.ptr + 8, 4);
-    exit->capture_errno = get_i32(in.ptr + 12);
+    exit->how = in[0];
+    exit->value = get_i32(in + 4);
+    exit->flags = (uint32_t)get_le(in + 8, 4);
+    exit->capture_errno = get_i32(in + 12);
     for (size_t i = 0; i < 2; i++) {
-        exit->total[i] = get_le(in.ptr + 16 + 8 * i, 8);
-        exit->sent[i] = get_le(in.ptr + 32 + 8 * i, 8);
+        exit->total[i] = get_le(in + 16 + 8 * i, 8);
+        exit->sent[i] = get_le(in + 32 + 8 * i, 8);
         if (exit->sent[i] > exit->total[i]) {
             return "exit frame counts more output sent than read";
         }
     }
-    exit->captured = get_le(in.ptr + 48, 8);
-    exit->capture_lost = get_le(in.ptr + 56, 8);
-    exit->wall_ns = get_le(in.ptr + 64, 8);
-    exit->user_us = get_le(in.ptr + 72, 8);
-    exit->system_us = get_le(in.ptr + 80, 8);
-    exit->max_rss_kb = get_le(in.ptr + 88, 8);
+    exit->captured = get_le(in + 48, 8);
+    exit->capture_lost = get_le(in + 56, 8);
+    exit->wall_ns = get_le(in + 64, 8);
+    exit->user_us = get_le(in + 72, 8);
+    exit->system_us = get_le(in + 80, 8);
+    exit->max_rss_kb = get_le(in + 88, 8);
     if (exit->how > WALDO_HAND_HOW_SIGNALLED ||
         (exit->how == WALDO_HAND_HOW_EXITED && (exit->value < 0 || exit->value > 255)) ||
         (exit->how == WALDO_HAND_HOW_SIGNALLED && (exit->value < 1 || exit->value > 64))) {
         return "exit frame with an impossible status";
     }
     return NULL;
+}
+
+static const char *decode_exit(waldo__hand_decoder *decoder, struct payload in,
+                               waldo__hand_event *event)
+{
+    (void)decoder;
+    return read_exit(in.ptr, &event->u.exit);
+}
+
+static const char *decode_job(waldo__hand_decoder *decoder, struct payload in,
+                              waldo__hand_event *event)
+{
+    waldo__hand_job *job = &event->u.job;
+
+    (void)decoder;
+    job->id = (uint32_t)get_le(in.ptr, 4);
+    job->state = in.ptr[4];
+    job->total = get_le(in.ptr + 8, 8);
+    job->oldest = get_le(in.ptr + 16, 8);
+    job->label =
+        waldo__strn((const char *)in.ptr + WALDO_HAND_JOB_LEN, in.len - WALDO_HAND_JOB_LEN);
+    if (job->id == 0 || job->state < WALDO_HAND_STATE_RUNNING ||
+        job->state > WALDO_HAND_STATE_ENDED || job->oldest > job->total ||
+        job->total - job->oldest > WALDO_HAND_TAIL_MAX || job->label.len > WALDO_HAND_LABEL_MAX) {
+        return "job frame with an impossible id, state, count or label";
+    }
+    return read_exit(in.ptr + WALDO_HAND_JOB_LEN - WALDO_HAND_EXIT_LEN, &job->exit);
 }
 
 static const char *decode_data(waldo__hand_decoder *decoder, struct payload in,
@@ -232,6 +255,7 @@ static const struct kind {
     { WALDO_HAND_DONE, 0, ID_ANY, WALDO_HAND_DONE_LEN, decode_done },
     { WALDO_HAND_PONG, 0, ID_ANY, 0, decode_pong },
     { WALDO_HAND_ERROR, 0, ID_ZERO, WALDO_HAND_ERROR_LEN, decode_error },
+    { WALDO_HAND_JOB, 0, ID_SET, WALDO_HAND_JOB_LEN, decode_job },
     { WALDO_HAND_KEEPER_STARTED, 1, ID_ZERO, 4, decode_pid },
     { WALDO_HAND_KEEPER_FAILED, 1, ID_ZERO, WALDO_HAND_START_ERROR_LEN, decode_keeper_failed },
     { WALDO_HAND_KEEPER_EXIT, 1, ID_ZERO, KEEPER_EXIT_LEN, decode_keeper_exit },

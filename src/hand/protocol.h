@@ -29,6 +29,7 @@
 #define WALDO_HAND_ARGS_MAX         4096u           /* ARG fields, and as many ENV fields */
 #define WALDO_HAND_PATH_MAX         4095u
 #define WALDO_HAND_PING_MAX         64u
+#define WALDO_HAND_LABEL_MAX        64u
 #define WALDO_HAND_GRACE_DEFAULT_MS 2000u
 #define WALDO_HAND_PTY_ROWS         24u
 #define WALDO_HAND_PTY_COLUMNS      80u
@@ -60,10 +61,10 @@ enum waldo_hand_request {
     WALDO_HAND_MKDIR = 0x16,
     WALDO_HAND_REMOVE = 0x17,
     WALDO_HAND_RENAME = 0x18,
-    WALDO_HAND_JOB_LIST = 0x20,   /* reserved */
+    WALDO_HAND_JOB_LIST = 0x20,   /* where JOBS */
     WALDO_HAND_JOB_ATTACH = 0x21, /* where JOBS */
     WALDO_HAND_JOB_FORGET = 0x22, /* where JOBS */
-    WALDO_HAND_LEASE = 0x23,      /* reserved */
+    WALDO_HAND_LEASE = 0x23,      /* where LEASE */
     WALDO_HAND_CONNECT = 0x24,    /* reserved */
     WALDO_HAND_KEEPER_KILL = 0x30,
 };
@@ -79,7 +80,7 @@ enum waldo_hand_reply {
     WALDO_HAND_DONE = 0x86,
     WALDO_HAND_PONG = 0x87,
     WALDO_HAND_ERROR = 0x88,
-    WALDO_HAND_JOB = 0x89, /* reserved */
+    WALDO_HAND_JOB = 0x89,
     WALDO_HAND_KEEPER_STARTED = 0xb0,
     WALDO_HAND_KEEPER_FAILED = 0xb1,
     WALDO_HAND_KEEPER_EXIT = 0xb2,
@@ -95,8 +96,8 @@ enum waldo_hand_reply {
 #define WALDO_HAND_FEATURE_TREE    (UINT64_C(1) << 0) /* /proc is there: trees can be ended */
 #define WALDO_HAND_FEATURE_BENEATH (UINT64_C(1) << 1) /* openat2 works: ROOT fields are accepted */
 #define WALDO_HAND_FEATURE_PTY     (UINT64_C(1) << 2) /* terminals can be opened */
-#define WALDO_HAND_FEATURE_JOBS    (UINT64_C(1) << 3) /* RUN_KEEP, JOB_ATTACH, JOB_FORGET */
-#define WALDO_HAND_FEATURE_LEASE   (UINT64_C(1) << 4) /* reserved */
+#define WALDO_HAND_FEATURE_JOBS    (UINT64_C(1) << 3) /* RUN_KEEP, LABEL, JOB_* */
+#define WALDO_HAND_FEATURE_LEASE   (UINT64_C(1) << 4) /* it outlives its sessions */
 #define WALDO_HAND_FEATURE_CONNECT (UINT64_C(1) << 5) /* reserved */
 
 /*
@@ -124,6 +125,7 @@ enum waldo_hand_field {
     WALDO_HAND_F_PTY = 15,          /* u16 rows, u16 columns; with RUN_PTY; absent: 24, 80 */
     WALDO_HAND_F_RLIMIT = 16,       /* reserved: u32 resource, u64 soft, u64 hard; repeated */
     WALDO_HAND_F_USER = 17,         /* reserved: u32 uid, u32 gid */
+    WALDO_HAND_F_LABEL = 18,        /* bytes; with RUN_KEEP: told by JOB */
     WALDO_HAND_F_PATH = 32,
     WALDO_HAND_F_ROOT = 33,   /* directory; PATH and TO are then relative and stay beneath it */
     WALDO_HAND_F_TO = 34,     /* path; RENAME */
@@ -175,6 +177,13 @@ enum waldo_hand_phase {
 #define WALDO_HAND_DONE_LEN        16u
 #define WALDO_HAND_ENTRY_LEN       40u
 #define WALDO_HAND_ERROR_LEN       4u
+#define WALDO_HAND_LEASE_LEN       4u   /* u32 ms, not 0 */
+#define WALDO_HAND_JOB_LEN         120u /* with an EXIT; the label follows */
+
+enum waldo_hand_state {
+    WALDO_HAND_STATE_RUNNING = 1,
+    WALDO_HAND_STATE_ENDED = 2,
+};
 
 enum waldo_hand_how {
     WALDO_HAND_HOW_UNKNOWN = 0, /* see EXIT_UNCONFIRMED, EXIT_LOST */
@@ -232,12 +241,14 @@ enum waldo_hand_error {
     WALDO_HAND_E_WINDOW = 7,    /* more STDIN than was allowed */
     WALDO_HAND_E_TRUNCATED = 8, /* input ended inside a frame */
     WALDO_HAND_E_MEMORY = 9,
+    WALDO_HAND_E_TAKEN = 10, /* durable: a newer session has taken its place */
 };
 
 /* Exit statuses of the program itself. */
-#define WALDO_HAND_STATUS_OK       0  /* SHUTDOWN, or input ended between frames */
+#define WALDO_HAND_STATUS_OK       0  /* SHUTDOWN, input ended between frames, lease ran out */
 #define WALDO_HAND_STATUS_PROTOCOL 2  /* after an ERROR frame */
 #define WALDO_HAND_STATUS_OUTPUT   3  /* its output broke */
+#define WALDO_HAND_STATUS_ABSENT   4  /* attach, read: nothing is there, or it refuses */
 #define WALDO_HAND_STATUS_USAGE    64 /* wrong arguments */
 
 #endif

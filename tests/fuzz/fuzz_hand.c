@@ -43,6 +43,13 @@ static waldo_status note(void *userdata, const waldo__hand_event *event)
     case WALDO_HAND_ERROR:
         waldo__buf_add_str(out, event->u.error.text);
         break;
+    case WALDO_HAND_JOB:
+        must_hold(event->u.job.oldest <= event->u.job.total, "what is kept was read");
+        must_hold(event->u.job.exit.sent[0] <= event->u.job.exit.total[0],
+                  "what was sent was read");
+        waldo__buf_printf(out, "%u,%u,", (unsigned)event->u.job.id, event->u.job.state);
+        waldo__buf_add_str(out, event->u.job.label);
+        break;
     default:
         break;
     }

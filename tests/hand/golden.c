@@ -33,6 +33,19 @@ waldo_str golden(const char *name)
     return waldo__strn(bytes, len);
 }
 
+static void describe_exit(waldo__buf *out, const waldo__hand_exit *e)
+{
+    const uint64_t words[] = {
+        e->total[0],     e->total[1], e->sent[0], e->sent[1],   e->captured,
+        e->capture_lost, e->wall_ns,  e->user_us, e->system_us, e->max_rss_kb
+    };
+
+    waldo__buf_printf(out, " %u %d %x %d", e->how, e->value, e->flags, e->capture_errno);
+    for (size_t i = 0; i < WALDO__COUNT(words); i++) {
+        waldo__buf_printf(out, " %llu", (unsigned long long)words[i]);
+    }
+}
+
 /* Text of an event, to be compared. */
 waldo_status describe(void *userdata, const waldo__hand_event *event)
 {
@@ -63,18 +76,17 @@ waldo_status describe(void *userdata, const waldo__hand_event *event)
         waldo__buf_printf(out, " %llu ", (unsigned long long)event->u.output.offset);
         waldo__buf_add_str(out, event->u.output.bytes);
         break;
-    case WALDO_HAND_EXIT: {
-        const waldo__hand_exit *e = &event->u.exit;
-        const uint64_t words[] = { e->total[0],  e->total[1],     e->sent[0], e->sent[1],
-                                   e->captured,  e->capture_lost, e->wall_ns, e->user_us,
-                                   e->system_us, e->max_rss_kb };
-
-        waldo__buf_printf(out, " %u %d %x %d", e->how, e->value, e->flags, e->capture_errno);
-        for (size_t i = 0; i < WALDO__COUNT(words); i++) {
-            waldo__buf_printf(out, " %llu", (unsigned long long)words[i]);
-        }
+    case WALDO_HAND_EXIT:
+        describe_exit(out, &event->u.exit);
         break;
-    }
+    case WALDO_HAND_JOB:
+        waldo__buf_printf(out, " %u %u %llu %llu", event->u.job.id, event->u.job.state,
+                          (unsigned long long)event->u.job.total,
+                          (unsigned long long)event->u.job.oldest);
+        describe_exit(out, &event->u.job.exit);
+        waldo__buf_putc(out, ' ');
+        waldo__buf_add_str(out, event->u.job.label);
+        break;
     case WALDO_HAND_DONE:
         waldo__buf_printf(out, " %d %u %u %llu", event->u.done.err, event->u.done.where,
                           event->u.done.flags, (unsigned long long)event->u.done.value);

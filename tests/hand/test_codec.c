@@ -82,6 +82,7 @@ static waldo_status put_run_kept(waldo__buf *out)
     run.flags = WALDO_HAND_RUN_MERGE | WALDO_HAND_RUN_KEEP;
     run.script = WALDO__S("make");
     run.tail[0] = 65536;
+    run.label = waldo__strn("l\0\xff", 3);
     return waldo__hand_put_run(out, ID, &run);
 }
 
@@ -93,6 +94,16 @@ static waldo_status put_attach(waldo__buf *out)
 static waldo_status put_forget(waldo__buf *out)
 {
     return waldo__hand_put_forget(out, ID);
+}
+
+static waldo_status put_job_list(waldo__buf *out)
+{
+    return waldo__hand_put_job_list(out, ID);
+}
+
+static waldo_status put_lease(waldo__buf *out)
+{
+    return waldo__hand_put_lease(out, ID, 86400000);
 }
 
 static waldo_status put_resize(waldo__buf *out)
@@ -220,6 +231,8 @@ static const struct {
     { "run-kept", put_run_kept },
     { "job-attach", put_attach },
     { "job-forget", put_forget },
+    { "job-list", put_job_list },
+    { "lease", put_lease },
     { "resize", put_resize },
     { "stdin", put_stdin },
     { "stdin-eof", put_stdin_eof },
@@ -341,6 +354,9 @@ static const struct {
     REPLY("data", "85 1020304 data\0\xff\n"),
     REPLY("done", "86 1020304 28 6 1 68719476736\n"),
     REPLY("pong", "87 1020304 pong\n"),
+    REPLY("job-running", "89 1020304 77 1 8589934592 8589934583 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \n"),
+    REPLY("job-ended", "89 1020304 78 2 100 40 2 9 2d 28 100 200 50 60 70 80 34359738368 11 12 13 "
+                       "l\0\xff\n"),
     REPLY("error", "88 0 4 unknown frame type\n"),
 }, keeper_replies[] = {
     REPLY("keeper-started", "b0 0 4321\n"),

@@ -106,6 +106,13 @@ static void test_hostile_frames(void **state)
         { "done", 12, 0x80, "done frame with an impossible errno or place" },
         { "done", 13, 10, "done frame with an impossible errno or place" },
         { "credit", 12, 1, "credit above the window" },
+        { "job-running", 0, 119, "frame is too short for its type" },
+        { "job-running", 9, 0, "job frame with an impossible id, state, count or label" },
+        { "job-running", 13, 3, "job frame with an impossible id, state, count or label" },
+        { "job-running", 13, 0, "job frame with an impossible id, state, count or label" },
+        { "job-running", 32, 1, "job frame with an impossible id, state, count or label" },
+        { "job-running", 29, 0, "job frame with an impossible id, state, count or label" },
+        { "job-running", 33, 3, "exit frame with an impossible status" },
         { "error", 15, 27, "error frame whose text is not printable" },
         { "error", 5, 1, "frame whose id does not fit its type" },
     };
@@ -209,6 +216,16 @@ static void test_bad_requests(void **state)
     assert_int_equal(waldo__hand_put_run(&out, ID, &run), WALDO_ETOOBIG);
     run.tail[1] = WALDO_HAND_TAIL_MAX + 1;
     assert_int_equal(waldo__hand_put_run(&out, ID, &run), WALDO_EINVAL);
+    run = WALDO__HAND_RUN_INIT;
+    run.script = WALDO__S("x");
+    run.label = WALDO__S("without KEEP");
+    assert_int_equal(waldo__hand_put_run(&out, ID, &run), WALDO_EINVAL);
+    run.flags = WALDO_HAND_RUN_KEEP;
+    run.label = waldo__strn(long_text, WALDO_HAND_LABEL_MAX + 1);
+    assert_int_equal(waldo__hand_put_run(&out, ID, &run), WALDO_EINVAL);
+    assert_int_equal(waldo__hand_put_job_list(&out, 0), WALDO_EINVAL);
+    assert_int_equal(waldo__hand_put_lease(&out, ID, 0), WALDO_EINVAL);
+    assert_int_equal(waldo__hand_put_lease(&out, 0, 1), WALDO_EINVAL);
     assert_int_equal(waldo__hand_put_file(&out, WALDO_HAND_READ, ID, &file), WALDO_EINVAL);
     file.path = WALDO__S("x");
     assert_int_equal(waldo__hand_put_file(&out, WALDO_HAND_RENAME, ID, &file), WALDO_EINVAL);

@@ -42,6 +42,7 @@ def start_error(errno, phase):
     return struct.pack('<iB3x', errno, phase)
 
 
+EXIT = struct.pack('<B3xiIi10Q', 2, 9, 0x2d, 28, 100, 200, 50, 60, 70, 80, 1 << 35, 11, 12, 13)
 FILE = field(32, b'dir/f\xff') + field(33, b'/root')
 
 FRAMES = {
@@ -53,7 +54,7 @@ FRAMES = {
                       + u32(11, 2000) + u64(13, 1 << 33) + u64(14, 65536)),
     'run-script': frame(0x02, ID, field(3, b'echo hi\n')),
     'run-pty': frame(0x02, ID, u32(1, 0x10) + field(3, b'vi') + field(15, struct.pack('<HH', 50, 300))),
-    'run-kept': frame(0x02, ID, u32(1, 0x21) + field(3, b'make') + u32(9, 65536)),
+    'run-kept': frame(0x02, ID, u32(1, 0x21) + field(3, b'make') + u32(9, 65536) + field(18, b'l\0\xff')),
     'stdin': frame(0x03, ID, b'a\0\xffb'),
     'stdin-eof': frame(0x04, ID),
     'signal': frame(0x05, ID, struct.pack('<iB', 15, 2)),
@@ -73,6 +74,8 @@ FRAMES = {
     'rename': frame(0x18, ID, FILE + field(34, b'to') + u32(1, 0x10)),
     'job-attach': frame(0x21, ID, struct.pack('<IIQQ', 77, 0, 5 << 32, 1 << 20)),
     'job-forget': frame(0x22, ID),
+    'job-list': frame(0x20, ID),
+    'lease': frame(0x23, ID, struct.pack('<I', 86400000)),
     'keeper-kill': frame(0x30, 0),
     # hand to host
     'hello': frame(0x01, 0, hello(1, 3, 7, 1000, 64, 0x000102)),
@@ -81,14 +84,15 @@ FRAMES = {
     'start-error': frame(0x81, ID, start_error(2, 6)),
     'out': frame(0x82, ID, struct.pack('<Q', 1 << 34) + b'out\0\xff'),
     'err': frame(0x83, ID, struct.pack('<Q', 3) + b'e'),
-    'exit': frame(0x84, ID, struct.pack('<B3xiIi10Q', 2, 9, 0x2d, 28, 100, 200, 50, 60, 70, 80, 1 << 35,
-                                        11, 12, 13)),
+    'exit': frame(0x84, ID, EXIT),
     'data': frame(0x85, ID, b'data\0\xff'),
     'data-entries': frame(0x85, ID, entry(1, 0o644, 5, 1700000000, 999999999, 1000, 100, b'na\xffme', b'')
                           + entry(3, 0o777, 2, -1, 0, 0, 0, b'l', b'to/x')),
     'done': frame(0x86, ID, struct.pack('<iBBHQ', 28, 6, 1, 0, 1 << 36)),
     'pong': frame(0x87, ID, b'pong'),
     'error': frame(0x88, 0, struct.pack('<HH', 4, 0) + b'unknown frame type'),
+    'job-running': frame(0x89, ID, struct.pack('<IB3xQQ', 77, 1, 1 << 33, (1 << 33) - 9) + bytes(96)),
+    'job-ended': frame(0x89, ID, struct.pack('<IB3xQQ', 78, 2, 100, 40) + EXIT + b'l\0\xff'),
     # keeper to host
     'keeper-started': frame(0xb0, 0, struct.pack('<I', 4321)),
     'keeper-failed': frame(0xb1, 0, start_error(13, 6)),
