@@ -71,6 +71,13 @@ typedef struct waldo_sandbox_spec_options {
     int64_t command_timeout_ms;   /* for commands that name none; 0: 120 s */
     int64_t idle_ms;              /* close after so long without use; 0: never */
     uint64_t workspace_max_bytes; /* refuse to copy more; 0: 1 GiB */
+    /*
+     * So long the machine waits for a host to come back when none is connected any more, then it
+     * ends; background commands go on meanwhile. 0: it ends with this process (a named one: after
+     * a day). At most 49 days.
+     */
+    int64_t lease_ms;
+    const char *name; /* get or create the machine of this name, and keep it; copied */
 } waldo_sandbox_spec_options;
 
 #define WALDO_SANDBOX_SPEC(...)                                                                    \
@@ -118,6 +125,27 @@ WALDO_API const waldo_error *waldo_sandbox_spec_error(const waldo_sandbox_spec *
 WALDO_API waldo_sandbox *waldo_sandbox_new(waldo_runtime *rt, waldo_sandbox_spec *spec);
 
 /**
+ * Make a sandbox that reaches a saved machine (waldo_sandbox_save()) instead of making one; at its
+ * first use. Its background commands are known once it is open, those that ended meanwhile, too;
+ * what else ran in it ended with the host that started it. The workspace is as it was left, nothing
+ * is copied again.
+ *
+ * It may fail to open, for good: WALDO_ENOTFOUND when the machine is gone, as after its lease,
+ * WALDO_ELOST when it has ended, WALDO_EACCESS for one that is not ours.
+ *
+ * @param rt       must outlive the sandbox
+ * @param spec     gets a reference; one of its sandbox strings is of the machine's backend
+ * @param saved    from waldo_sandbox_save(), of any process; copied
+ * @param ret_err  set on failure, free with waldo_error_free(); may be NULL
+ * @return one reference, release with waldo_sandbox_unref(); NULL with ret_err: WALDO_EINVAL for
+ *         bytes that are no saved state or of a backend the spec does not name, WALDO_ENOTSUP for a
+ *         newer version's, WALDO_ENOMEM
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_sandbox *waldo_sandbox_open_saved(waldo_runtime *rt, waldo_sandbox_spec *spec,
+                                                  waldo_str saved, waldo_error **ret_err);
+
+/**
  * @param sandbox  gets one more reference; NULL is accepted
  * @return sandbox
  * Thread: driving. Since: 0.1.
@@ -126,7 +154,7 @@ WALDO_API waldo_sandbox *waldo_sandbox_ref(waldo_sandbox *sandbox);
 
 /**
  * @param sandbox  loses one reference; NULL is a no-op. With the last one the machine is ended by
- *                 the runtime
+ *                 the runtime; one that has a name is let go, as by waldo_sandbox_detach()
  * Thread: driving. Since: 0.1.
  */
 WALDO_API void waldo_sandbox_unref(waldo_sandbox *sandbox);
@@ -144,8 +172,38 @@ typedef void (*waldo_sandbox_fn)(void *userdata, waldo_status status, const wald
  */
 WALDO_API void waldo_sandbox_open(waldo_sandbox *sandbox, waldo_sandbox_fn done, void *userdata);
 
+/** What waldo_sandbox_save() gives; borrowed for the call. Holds no secrets. */
+typedef void (*waldo_saved_fn)(void *userdata, waldo_status status, waldo_str saved,
+                               const waldo_error *error);
+
 /**
- * End the machine and everything that runs in it. Running commands end as cancelled.
+ * Get the bytes by which another process reaches this machine again, opening it first if need be.
+ * They stay good as long as the machine lives; they are text without line breaks, and whoever has
+ * them and may use the backend may use the machine.
+ *
+ * @param sandbox   exclusive
+ * @param done      called exactly once, from dispatch; WALDO_ENOTSUP for a machine without a lease
+ *                  and other failures of the sandbox
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_save(waldo_sandbox *sandbox, waldo_saved_fn done, void *userdata);
+
+/**
+ * Let the machine go without ending it: its lease begins. Background commands go on in it, others
+ * end as cancelled; what waits for output gets WALDO_ECLOSED.
+ *
+ * @param sandbox   exclusive; later operations fail with WALDO_ECLOSED
+ * @param done      called exactly once, from dispatch; WALDO_ENOTSUP for a machine without a lease,
+ *                  which is left as it was; may be NULL
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_detach(waldo_sandbox *sandbox, waldo_sandbox_fn done, void *userdata);
+
+/**
+ * End the machine and everything that runs in it. Running commands end as cancelled. A machine that
+ * has a name is let go instead, as by waldo_sandbox_detach().
  *
  * @param sandbox   exclusive; later operations fail with WALDO_ECLOSED
  * @param done      called exactly once, from dispatch; may be NULL

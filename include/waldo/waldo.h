@@ -7,6 +7,7 @@
 
 #include <waldo/agent.h>
 #include <waldo/alloc.h>
+#include <waldo/background.h>
 #include <waldo/cancel.h>
 #include <waldo/defs.h>
 #include <waldo/error.h>

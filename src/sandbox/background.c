@@ -18,8 +18,8 @@ struct waldo__background {
     waldo_exec_result *result;
     waldo_status status; /* over: WALDO_OK, or why there is no result */
     waldo_error *error;
-    waldo__background_read *read; /* in progress */
-    uint64_t read_to;             /* where the last one ended */
+    waldo_background_reading *read; /* in progress */
+    uint64_t read_to;               /* where the last one ended */
 };
 
 typedef enum read_phase {
@@ -29,7 +29,7 @@ typedef enum read_phase {
     PHASE_READ
 } read_phase;
 
-struct waldo__background_read {
+struct waldo_background_reading {
     waldo__op op;
     waldo__background *of;
     uint64_t at; /* next byte of the output */
@@ -44,7 +44,7 @@ struct waldo__background_read {
     waldo__timer timer;
     waldo__hand_call *call;
     waldo__collect collect;
-    waldo__background_fn done;
+    waldo_background_fn done;
     void *userdata;
 };
 
@@ -58,6 +58,14 @@ static waldo__background *find(const waldo_sandbox *sandbox, int64_t number)
     return one;
 }
 
+static int64_t ran_ns(const waldo__background *one)
+{
+    if (one->result != NULL) {
+        return one->result->wall_ns;
+    }
+    return one->started_ns != 0 ? waldo__now_ns() - one->started_ns : 0;
+}
+
 static waldo_status none(waldo_error **ret_err, int64_t number)
 {
     return waldo_error_set(ret_err, WALDO_ENOTFOUND, WALDO_CLASS_USAGE,
@@ -66,7 +74,7 @@ static waldo_status none(waldo_error **ret_err, int64_t number)
 
 /* ---- reading ---- */
 
-static void expect_answer(waldo__background_read *read)
+static void expect_answer(waldo_background_reading *read)
 {
     read->expects = 1;
     if (waldo__timer_arm(read->op.sandbox->env->loop, &read->timer,
@@ -75,7 +83,7 @@ static void expect_answer(waldo__background_read *read)
     }
 }
 
-static void settle(waldo__background_read *read)
+static void settle(waldo_background_reading *read)
 {
     int over = read->of->job == NULL;
 
@@ -99,7 +107,7 @@ static void settle(waldo__background_read *read)
 
 static void on_output(void *userdata, int stream, uint64_t offset, waldo_str bytes)
 {
-    waldo__background_read *read = userdata;
+    waldo_background_reading *read = userdata;
 
     (void)stream;
     waldo__collect_skip(&read->collect, offset - read->at);
@@ -115,13 +123,13 @@ static void on_output(void *userdata, int stream, uint64_t offset, waldo_str byt
     settle(read);
 }
 
-static void attach(waldo__background_read *read, uint64_t offset, uint64_t credit,
+static void attach(waldo_background_reading *read, uint64_t offset, uint64_t credit,
                    read_phase phase);
 
 /* The hand has stopped sending, at the end or because it was told to. */
 static void on_ended(void *userdata, const waldo__hand_end *end)
 {
-    waldo__background_read *read = userdata;
+    waldo_background_reading *read = userdata;
     uint64_t total = end->done != NULL ? end->done->value : 0;
     size_t tail = read->max / 2;
     read_phase before = read->phase;
@@ -148,7 +156,8 @@ static void on_ended(void *userdata, const waldo__hand_end *end)
 
 static const waldo__hand_call_fns read_fns = { .output = on_output, .ended = on_ended };
 
-static void attach(waldo__background_read *read, uint64_t offset, uint64_t credit, read_phase phase)
+static void attach(waldo_background_reading *read, uint64_t offset, uint64_t credit,
+                   read_phase phase)
 {
     waldo_sandbox *sandbox = read->op.sandbox;
     waldo_status status = WALDO_ELOST;
@@ -166,7 +175,7 @@ static void attach(waldo__background_read *read, uint64_t offset, uint64_t credi
 /* The machine is there; or the command has been started or has ended meanwhile. */
 static void read_start(waldo__op *op)
 {
-    waldo__background_read *read = (waldo__background_read *)op;
+    waldo_background_reading *read = (waldo_background_reading *)op;
 
     if (read->wait_ms > 0) {
         if (waldo__timer_arm(op->sandbox->env->loop, &read->timer,
@@ -186,7 +195,7 @@ static void read_start(waldo__op *op)
 
 static void time_is_up(void *userdata)
 {
-    waldo__background_read *read = userdata;
+    waldo_background_reading *read = userdata;
 
     if (read->expects && read->phase != PHASE_READ) {
         waldo_error *error = NULL;
@@ -203,7 +212,7 @@ static void time_is_up(void *userdata)
 
 static void read_stop(waldo__op *op)
 {
-    waldo__background_read *read = (waldo__background_read *)op;
+    waldo_background_reading *read = (waldo_background_reading *)op;
 
     waldo__timer_disarm(op->sandbox->env->loop, &read->timer);
     if (read->call != NULL) {
@@ -215,9 +224,9 @@ static void read_stop(waldo__op *op)
 
 static void read_finish(waldo__op *op, waldo_status status, const waldo_error *error)
 {
-    waldo__background_read *read = (waldo__background_read *)op;
+    waldo_background_reading *read = (waldo_background_reading *)op;
     waldo__background *of = read->of;
-    waldo__background_news news = { .result = of->result, .next = read->at };
+    waldo_background_news news = { .size = sizeof news, .result = of->result, .next = read->at };
 
     read_stop(op);
     of->read = NULL;
@@ -231,16 +240,13 @@ static void read_finish(waldo__op *op, waldo_status status, const waldo_error *e
     }
     of->read_to = read->at;
     news.output = waldo__collect_output(&read->collect);
-    news.ran_ns = of->started_ns != 0 ? waldo__now_ns() - of->started_ns : 0;
-    if (of->result != NULL) {
-        news.ran_ns = of->result->wall_ns;
-    }
+    news.ran_ns = ran_ns(of);
     read->done(read->userdata, WALDO_OK, &news, NULL);
 }
 
 static void read_free(waldo__op *op)
 {
-    waldo__background_read *read = (waldo__background_read *)op;
+    waldo_background_reading *read = (waldo_background_reading *)op;
 
     waldo__collect_free(&read->collect);
     waldo__free(read);
@@ -250,14 +256,17 @@ static const waldo__op_kind read_kind = {
     .start = read_start, .stop = read_stop, .finish = read_finish, .free = read_free
 };
 
-waldo_status waldo__background_read_on(waldo_sandbox *sandbox, int64_t number, uint64_t offset,
-                                       size_t max, int64_t wait_ms, waldo__background_fn done,
-                                       void *userdata, waldo__background_read **ret_read,
-                                       waldo_error **ret_err)
+waldo_status waldo_background_read(waldo_sandbox *sandbox, int64_t number, uint64_t offset,
+                                   size_t max, int64_t wait_ms, waldo_background_fn done,
+                                   void *userdata, waldo_background_reading **ret_read,
+                                   waldo_error **ret_err)
 {
     waldo__background *of = find(sandbox, number);
-    waldo__background_read *read;
+    waldo_background_reading *read;
 
+    if (done == NULL) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "read: done is NULL");
+    }
     if (of == NULL) {
         return none(ret_err, number);
     }
@@ -266,13 +275,13 @@ waldo_status waldo__background_read_on(waldo_sandbox *sandbox, int64_t number, u
                                "background command %" PRId64 " is being waited for already",
                                number);
     }
-    read = WALDO__NEW(waldo__background_read);
+    read = WALDO__NEW(waldo_background_reading);
     if (read == NULL) {
         return waldo__error_nomem(ret_err);
     }
     read->op.sandbox = sandbox;
     read->of = of;
-    read->at = offset != WALDO__BACKGROUND_ON ? offset : of->read_to;
+    read->at = offset != WALDO_BACKGROUND_ON ? offset : of->read_to;
     read->max = max > 1 ? max : 2;
     read->wait_ms = wait_ms;
     read->done = done;
@@ -287,8 +296,11 @@ waldo_status waldo__background_read_on(waldo_sandbox *sandbox, int64_t number, u
     return WALDO_OK;
 }
 
-void waldo__background_hurry(waldo__background_read *read)
+void waldo_background_hurry(waldo_background_reading *read)
 {
+    if (read == NULL) {
+        return;
+    }
     read->late = 1;
     settle(read);
 }
@@ -359,11 +371,11 @@ static int make_room(waldo_sandbox *sandbox)
             oldest = one;
         }
     }
-    if (count >= WALDO__BACKGROUND_MAX && oldest != NULL) {
+    if (count >= WALDO_BACKGROUND_MAX && oldest != NULL) {
         drop(oldest);
         count--;
     }
-    return count < WALDO__BACKGROUND_MAX;
+    return count < WALDO_BACKGROUND_MAX;
 }
 
 static waldo_status check(const waldo_exec_options *options, waldo_error **ret_err)
@@ -372,10 +384,10 @@ static waldo_status check(const waldo_exec_options *options, waldo_error **ret_e
 
     if (options->on_output != NULL || (options->flags & WALDO_EXEC_ALL_OUTPUT) != 0) {
         wrong = "a background command has no live output: it is read";
-    } else if (options->max_output > WALDO__BACKGROUND_KEPT_MAX) {
+    } else if (options->max_output > WALDO_BACKGROUND_KEPT_MAX) {
         wrong = "of a background command at most 1 MiB of output is kept";
     } else if (options->cmd != NULL &&
-               strnlen(options->cmd, WALDO__BACKGROUND_CMD_MAX + 1) > WALDO__BACKGROUND_CMD_MAX) {
+               strnlen(options->cmd, WALDO_BACKGROUND_CMD_MAX + 1) > WALDO_BACKGROUND_CMD_MAX) {
         wrong = "a background command has at most 192 KiB of text";
     }
     return wrong == NULL
@@ -383,27 +395,35 @@ static waldo_status check(const waldo_exec_options *options, waldo_error **ret_e
                : waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "exec: %s", wrong);
 }
 
-waldo_status waldo__background_start(waldo_sandbox *sandbox, const waldo_exec_options *given,
-                                     int64_t *ret_number, waldo_error **ret_err)
+waldo_status waldo_background_start(waldo_sandbox *sandbox, const waldo_exec_options *given,
+                                    int64_t *ret_number, waldo_error **ret_err)
 {
-    waldo_exec_options options = *given;
-    waldo__background **end = &sandbox->backgrounds;
+    waldo_exec_options options;
+    waldo__background **end;
     waldo__background *one;
-    waldo_status status = check(given, ret_err);
+    waldo_status status;
 
+    if (sandbox == NULL || given == NULL || ret_number == NULL ||
+        waldo__options_copy(&options, sizeof options, given) != WALDO_OK) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "exec: sandbox, options or ret_number missing, or options of a "
+                               "newer library");
+    }
+    options.size = sizeof options;
+    status = check(&options, ret_err);
     if (status != WALDO_OK) {
         return status;
     }
     if (!make_room(sandbox)) {
         return waldo_error_set(ret_err, WALDO_EBUSY, WALDO_CLASS_USAGE,
                                "%d commands are in the background already; end some of them first",
-                               WALDO__BACKGROUND_MAX);
+                               WALDO_BACKGROUND_MAX);
     }
     one = WALDO__NEW(waldo__background);
     if (one == NULL) {
         return waldo__error_nomem(ret_err);
     }
-    options.max_output = options.max_output != 0 ? options.max_output : WALDO__BACKGROUND_KEPT;
+    options.max_output = options.max_output != 0 ? options.max_output : WALDO_BACKGROUND_KEPT;
     options.timeout_ms = options.timeout_ms != 0 ? options.timeout_ms : WALDO_FOREVER;
     one->sandbox = sandbox;
     status = waldo__exec_kept(sandbox, &options, command_ended, command_started, one, &one->job,
@@ -412,8 +432,7 @@ waldo_status waldo__background_start(waldo_sandbox *sandbox, const waldo_exec_op
         waldo__free(one);
         return status;
     }
-    while (*end != NULL) {
-        end = &(*end)->next;
+    for (end = &sandbox->backgrounds; *end != NULL; end = &(*end)->next) {
     }
     *end = one;
     one->number = ++sandbox->next_background;
@@ -432,8 +451,8 @@ static waldo_status running(const waldo_sandbox *sandbox, int64_t number, waldo_
     return WALDO_OK;
 }
 
-waldo_status waldo__background_write(waldo_sandbox *sandbox, int64_t number, waldo_str bytes,
-                                     int eof)
+waldo_status waldo_background_write(waldo_sandbox *sandbox, int64_t number, waldo_str bytes,
+                                    int eof)
 {
     waldo_job *job = NULL;
     waldo_status status = running(sandbox, number, &job);
@@ -441,7 +460,7 @@ waldo_status waldo__background_write(waldo_sandbox *sandbox, int64_t number, wal
     return status == WALDO_OK ? waldo_job_write(job, bytes, eof) : status;
 }
 
-waldo_status waldo__background_signal(waldo_sandbox *sandbox, int64_t number, int signal)
+waldo_status waldo_background_signal(waldo_sandbox *sandbox, int64_t number, int signal)
 {
     waldo_job *job = NULL;
     waldo_status status = running(sandbox, number, &job);
@@ -449,8 +468,8 @@ waldo_status waldo__background_signal(waldo_sandbox *sandbox, int64_t number, in
     return status == WALDO_OK ? waldo_job_signal(job, signal) : status;
 }
 
-waldo_status waldo__background_resize(waldo_sandbox *sandbox, int64_t number, uint32_t rows,
-                                      uint32_t columns)
+waldo_status waldo_background_resize(waldo_sandbox *sandbox, int64_t number, uint32_t rows,
+                                     uint32_t columns)
 {
     waldo_job *job = NULL;
     waldo_status status = running(sandbox, number, &job);
@@ -458,7 +477,7 @@ waldo_status waldo__background_resize(waldo_sandbox *sandbox, int64_t number, ui
     return status == WALDO_OK ? waldo_job_resize(job, rows, columns) : status;
 }
 
-void waldo__background_cancel(waldo_sandbox *sandbox, int64_t number)
+void waldo_background_cancel(waldo_sandbox *sandbox, int64_t number)
 {
     waldo_job *job = NULL;
 
@@ -467,7 +486,7 @@ void waldo__background_cancel(waldo_sandbox *sandbox, int64_t number)
     }
 }
 
-waldo_status waldo__background_forget(waldo_sandbox *sandbox, int64_t number)
+waldo_status waldo_background_forget(waldo_sandbox *sandbox, int64_t number)
 {
     waldo__background *one = find(sandbox, number);
 
@@ -479,6 +498,23 @@ waldo_status waldo__background_forget(waldo_sandbox *sandbox, int64_t number)
     }
     drop(one);
     return WALDO_OK;
+}
+
+size_t waldo_background_list(const waldo_sandbox *sandbox, waldo_background_info *ret_infos,
+                             size_t max)
+{
+    const waldo__background *one = sandbox != NULL ? sandbox->backgrounds : NULL;
+    size_t count = 0;
+
+    for (; one != NULL; one = one->next, count++) {
+        if (count < max) {
+            ret_infos[count] = (waldo_background_info){ .number = one->number,
+                                                        .ran_ns = ran_ns(one),
+                                                        .running = one->job != NULL,
+                                                        .reading = one->read != NULL };
+        }
+    }
+    return count;
 }
 
 void waldo__background_free_all(waldo_sandbox *sandbox)

@@ -153,7 +153,7 @@ static waldo_status exec_in_background(waldo_tool_call *call, int64_t timeout_ms
 
     options.flags |= WALDO_EXEC_KEEP_STDIN;
     options.flags |= waldo_tool_call_bool(call, "tty", 0) ? WALDO_EXEC_TTY : 0;
-    status = waldo__background_start(waldo__tool_call_sandbox(call), &options, &number, &error);
+    status = waldo_background_start(waldo__tool_call_sandbox(call), &options, &number, &error);
     if (status != WALDO_OK) {
         waldo__tool_fail_with(call, status, error);
         waldo_error_free(error);

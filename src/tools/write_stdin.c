@@ -12,10 +12,10 @@ typedef struct follower {
     waldo_tool_call *call;
     int64_t number;
     int ends; /* a call of exec_command: the command is ended if it is cancelled */
-    waldo__background_read *read;
+    waldo_background_reading *read;
 } follower;
 
-static void show(const follower *f, const waldo__background_news *news, size_t max, waldo__buf *out)
+static void show(const follower *f, const waldo_background_news *news, size_t max, waldo__buf *out)
 {
     if (news->result != NULL) {
         waldo__tool_show_end(news->result, "timeout_ms of the command", out);
@@ -33,7 +33,7 @@ static void show(const follower *f, const waldo__background_news *news, size_t m
     waldo__tool_show(&news->output, max, out);
 }
 
-static void followed(void *userdata, waldo_status status, const waldo__background_news *news,
+static void followed(void *userdata, waldo_status status, const waldo_background_news *news,
                      const waldo_error *error)
 {
     follower *f = userdata;
@@ -59,7 +59,7 @@ static void followed(void *userdata, waldo_status status, const waldo__backgroun
         }
     }
     if (over) {
-        waldo__background_forget(waldo__tool_call_sandbox(call), f->number);
+        waldo_background_forget(waldo__tool_call_sandbox(call), f->number);
     }
     waldo__buf_free(&text);
     waldo__free(f);
@@ -71,9 +71,9 @@ static void on_cancel(void *userdata)
     follower *f = userdata;
 
     if (f->ends) {
-        waldo__background_cancel(waldo__tool_call_sandbox(f->call), f->number);
+        waldo_background_cancel(waldo__tool_call_sandbox(f->call), f->number);
     } else {
-        waldo__background_hurry(f->read);
+        waldo_background_hurry(f->read);
     }
 }
 
@@ -85,13 +85,13 @@ waldo_status waldo__tool_follow(waldo_tool_call *call, int64_t number, int64_t w
 
     if (f != NULL) {
         *f = (follower){ .call = call, .number = number, .ends = ends };
-        status = waldo__background_read_on(waldo__tool_call_sandbox(call), number,
-                                           WALDO__BACKGROUND_ON, waldo__tool_call_max_output(call),
-                                           wait_ms, followed, f, &f->read, &error);
+        status = waldo_background_read(waldo__tool_call_sandbox(call), number, WALDO_BACKGROUND_ON,
+                                       waldo__tool_call_max_output(call), wait_ms, followed, f,
+                                       &f->read, &error);
     }
     if (status != WALDO_OK) {
         if (ends) {
-            waldo__background_cancel(waldo__tool_call_sandbox(call), number);
+            waldo_background_cancel(waldo__tool_call_sandbox(call), number);
         }
         waldo__tool_fail_with(call, status, error);
         waldo_error_free(error);
@@ -118,7 +118,7 @@ static waldo_status write_stdin(void *userdata, waldo_tool_call *call)
     }
     if ((chars != NULL && chars[0] != '\0') || eof) {
         status =
-            waldo__background_write(sandbox, number, waldo__str(chars != NULL ? chars : ""), eof);
+            waldo_background_write(sandbox, number, waldo__str(chars != NULL ? chars : ""), eof);
     }
     if (status == WALDO_EBUSY) {
         return waldo_tool_call_fail(call,
@@ -137,7 +137,7 @@ static waldo_status write_stdin(void *userdata, waldo_tool_call *call)
         return WALDO_OK;
     }
     if (waldo_tool_call_bool(call, "stop", 0)) {
-        waldo__background_cancel(sandbox, number);
+        waldo_background_cancel(sandbox, number);
         yield_ms = YIELD_MAX_MS; /* its end comes soon */
     }
     return waldo__tool_follow(waldo_tool_call_ref(call), number, yield_ms, 0);

@@ -27,7 +27,7 @@ typedef struct told {
     char capture[128];
 } told;
 
-static void tell(void *userdata, waldo_status status, const waldo__background_news *news,
+static void tell(void *userdata, waldo_status status, const waldo_background_news *news,
                  const waldo_error *error)
 {
     told *t = userdata;
@@ -57,7 +57,7 @@ static int64_t start(contract *c, waldo_exec_options options)
     waldo_error *error = NULL;
     int64_t number = 0;
 
-    if (waldo__background_start(c->sandbox, &options, &number, &error) != WALDO_OK) {
+    if (waldo_background_start(c->sandbox, &options, &number, &error) != WALDO_OK) {
         fail_msg("%s", waldo_error_message(error));
     }
     assert_true(number > 0);
@@ -77,7 +77,7 @@ static told look(contract *c, int64_t number, uint64_t offset, size_t max, int64
     told t = { 0 };
 
     assert_int_equal(
-        waldo__background_read_on(c->sandbox, number, offset, max, wait_ms, tell, &t, NULL, NULL),
+        waldo_background_read(c->sandbox, number, offset, max, wait_ms, tell, &t, NULL, NULL),
         WALDO_OK);
     drive_told(c, &t);
     assert_int_equal(t.done, 1);
@@ -133,23 +133,22 @@ static void left_and_read_on(void **state)
     /* Others run meanwhile. */
     again = start(c, WALDO_EXEC(.cmd = "echo other"));
     assert_string_equal(look(c, again, 0, 100, LONG_MS).text, "other\n");
-    assert_int_equal(waldo__background_write(c->sandbox, number, waldo__str("two\n"), 0), WALDO_OK);
+    assert_int_equal(waldo_background_write(c->sandbox, number, waldo__str("two\n"), 0), WALDO_OK);
     t = look_for(c, number, t.next, "two\n");
     assert_string_equal(t.text, "two\n");
     assert_string_equal(look(c, number, 0, 100, 0).text, "one\ntwo\n");
-    assert_int_equal(waldo__background_forget(c->sandbox, number), WALDO_EBUSY);
-    assert_int_equal(waldo__background_write(c->sandbox, number, waldo__str("x\n"), 1), WALDO_OK);
+    assert_int_equal(waldo_background_forget(c->sandbox, number), WALDO_EBUSY);
+    assert_int_equal(waldo_background_write(c->sandbox, number, waldo__str("x\n"), 1), WALDO_OK);
     t = look(c, number, t.next, 100, LONG_MS);
     assert_int_equal(t.over, 1);
     assert_int_equal(t.code, 5);
     assert_string_equal(t.text, "");
-    assert_int_equal(waldo__background_write(c->sandbox, number, waldo__str("x"), 0),
-                     WALDO_ECLOSED);
+    assert_int_equal(waldo_background_write(c->sandbox, number, waldo__str("x"), 0), WALDO_ECLOSED);
     /* Over, and still there; until it is forgotten. */
     assert_string_equal(look(c, number, 4, 100, LONG_MS).text, "two\n");
-    assert_int_equal(waldo__background_forget(c->sandbox, number), WALDO_OK);
-    assert_int_equal(waldo__background_forget(c->sandbox, number), WALDO_ENOTFOUND);
-    assert_int_equal(waldo__background_read_on(c->sandbox, number, 0, 9, 0, tell, &t, NULL, NULL),
+    assert_int_equal(waldo_background_forget(c->sandbox, number), WALDO_OK);
+    assert_int_equal(waldo_background_forget(c->sandbox, number), WALDO_ENOTFOUND);
+    assert_int_equal(waldo_background_read(c->sandbox, number, 0, 9, 0, tell, &t, NULL, NULL),
                      WALDO_ENOTFOUND);
 }
 
@@ -192,7 +191,7 @@ static void flood_is_bounded(void **state)
     assert_int_equal(t.over, 0);
     assert_int_equal(strlen(t.text), 1000);
     assert_true(t.next >= 1000);
-    waldo__background_cancel(c->sandbox, number);
+    waldo_background_cancel(c->sandbox, number);
     t = look(c, number, t.next, 1000, LONG_MS);
     assert_int_equal(t.over, 1);
     assert_int_equal(t.end, WALDO_EXEC_CANCELLED);
@@ -211,7 +210,7 @@ static void start_errors_are_told(void **state)
         assert_int_equal(t.status, WALDO_ESTART);
         assert_non_null(strstr(t.message, "/no/such/program"));
     }
-    assert_int_equal(waldo__background_forget(c->sandbox, number), WALDO_OK);
+    assert_int_equal(waldo_background_forget(c->sandbox, number), WALDO_OK);
 }
 
 static void terminal_in_the_background(void **state)
@@ -225,9 +224,9 @@ static void terminal_in_the_background(void **state)
                                         "trap 'echo bye; exit 6' INT; while :; do sleep 0.02; done",
                                  .flags = WALDO_EXEC_TTY | WALDO_EXEC_KEEP_STDIN));
     t = look_for(c, number, 0, "ready\r\n");
-    assert_int_equal(waldo__background_resize(c->sandbox, number, 7, 77), WALDO_OK);
+    assert_int_equal(waldo_background_resize(c->sandbox, number, 7, 77), WALDO_OK);
     t = look_for(c, number, t.next, "7 77\r\n");
-    assert_int_equal(waldo__background_write(c->sandbox, number, waldo__str("\003"), 0), WALDO_OK);
+    assert_int_equal(waldo_background_write(c->sandbox, number, waldo__str("\003"), 0), WALDO_OK);
     t = look(c, number, t.next, 1000, LONG_MS);
     assert_string_equal(t.text, "bye\r\n");
     assert_int_equal(t.code, 6);
@@ -236,23 +235,22 @@ static void terminal_in_the_background(void **state)
 static void one_reader_at_a_time(void **state)
 {
     contract *c = *state;
-    waldo__background_read *read = NULL;
+    waldo_background_reading *read = NULL;
     told first = { 0 };
     int64_t number;
 
     NEED(c, WALDO_BACKEND_CHANNEL | WALDO_BACKEND_SIGNAL);
     number = start(c, WALDO_EXEC(.cmd = "sleep 1000"));
     assert_int_equal(
-        waldo__background_read_on(c->sandbox, number, 0, 100, LONG_MS, tell, &first, &read, NULL),
+        waldo_background_read(c->sandbox, number, 0, 100, LONG_MS, tell, &first, &read, NULL),
         WALDO_OK);
-    assert_int_equal(
-        waldo__background_read_on(c->sandbox, number, 0, 100, 0, tell, &first, NULL, NULL),
-        WALDO_EBUSY);
-    waldo__background_hurry(read);
+    assert_int_equal(waldo_background_read(c->sandbox, number, 0, 100, 0, tell, &first, NULL, NULL),
+                     WALDO_EBUSY);
+    waldo_background_hurry(read);
     drive_told(c, &first);
     assert_int_equal(first.over, 0);
     /* A signal is the end of this one. */
-    assert_int_equal(waldo__background_signal(c->sandbox, number, 15), WALDO_OK);
+    assert_int_equal(waldo_background_signal(c->sandbox, number, 15), WALDO_OK);
     assert_int_equal(look(c, number, 0, 100, LONG_MS).end, WALDO_EXEC_SIGNALED);
 }
 
@@ -264,20 +262,20 @@ static void only_so_many(void **state)
 
     NEED(c, WALDO_BACKEND_CHANNEL);
     first = start(c, WALDO_EXEC(.cmd = "sleep 1000"));
-    for (int i = 0; i < WALDO__BACKGROUND_MAX + 1; i++) {
+    for (int i = 0; i < WALDO_BACKGROUND_MAX + 1; i++) {
         last = start(c, WALDO_EXEC(.cmd = "echo x"));
         assert_string_equal(look(c, last, 0, 10, LONG_MS).text, "x\n");
     }
     /* The first one that ended is gone, the one that runs is not. */
-    assert_int_equal(waldo__background_forget(c->sandbox, first + 1), WALDO_ENOTFOUND);
+    assert_int_equal(waldo_background_forget(c->sandbox, first + 1), WALDO_ENOTFOUND);
     assert_int_equal(look(c, first, 0, 10, 0).over, 0);
     assert_string_equal(look(c, first + 3, 0, 10, LONG_MS).text, "x\n");
-    for (int i = 1; i < WALDO__BACKGROUND_MAX; i++) {
+    for (int i = 1; i < WALDO_BACKGROUND_MAX; i++) {
         last = start(c, WALDO_EXEC(.cmd = "sleep 1000"));
     }
-    assert_int_equal(waldo__background_start(c->sandbox, &WALDO_EXEC(.cmd = "true"), &number, NULL),
+    assert_int_equal(waldo_background_start(c->sandbox, &WALDO_EXEC(.cmd = "true"), &number, NULL),
                      WALDO_EBUSY);
-    waldo__background_cancel(c->sandbox, last);
+    waldo_background_cancel(c->sandbox, last);
     t = look(c, last, 0, 10, LONG_MS);
     assert_int_equal(t.end, WALDO_EXEC_CANCELLED);
     last = start(c, WALDO_EXEC(.cmd = "exit 2"));
@@ -364,10 +362,10 @@ static void closing_ends_them(void **state)
     NEED(c, WALDO_BACKEND_CHANNEL);
     other = other_sandbox(c, "", NULL, WALDO_WORKSPACE_COPY);
     assert_int_equal(
-        waldo__background_start(other, &WALDO_EXEC(.cmd = "echo a; sleep 1000"), &number, NULL),
+        waldo_background_start(other, &WALDO_EXEC(.cmd = "echo a; sleep 1000"), &number, NULL),
         WALDO_OK);
-    assert_int_equal(
-        waldo__background_read_on(other, number, 0, 100, LONG_MS, tell, &t, NULL, NULL), WALDO_OK);
+    assert_int_equal(waldo_background_read(other, number, 0, 100, LONG_MS, tell, &t, NULL, NULL),
+                     WALDO_OK);
     while (waldo_sandbox_isolation(other) == WALDO_ISOLATION_ANY) {
         assert_int_equal(waldo_runtime_step(c->rt, LONG_MS), WALDO_OK);
     }
@@ -383,13 +381,13 @@ static void refusals(void **state)
     int64_t number = 0;
     told t;
 
-    assert_int_equal(waldo__background_start(c->sandbox,
-                                             &WALDO_EXEC(.cmd = "true", .max_output = 2000000),
-                                             &number, NULL),
+    assert_int_equal(waldo_background_start(c->sandbox,
+                                            &WALDO_EXEC(.cmd = "true", .max_output = 2000000),
+                                            &number, NULL),
                      WALDO_EINVAL);
-    assert_int_equal(waldo__background_start(c->sandbox, &WALDO_EXEC(.flags = 0), &number, NULL),
+    assert_int_equal(waldo_background_start(c->sandbox, &WALDO_EXEC(.flags = 0), &number, NULL),
                      WALDO_EINVAL);
-    assert_int_equal(waldo__background_write(c->sandbox, 1, waldo__str("x"), 0), WALDO_ENOTFOUND);
+    assert_int_equal(waldo_background_write(c->sandbox, 1, waldo__str("x"), 0), WALDO_ENOTFOUND);
     if (!offers(c, WALDO_BACKEND_CHANNEL)) {
         t = look(c, start(c, WALDO_EXEC(.cmd = "true")), 0, 10, LONG_MS);
         assert_int_equal(t.status, WALDO_ENOTSUP);

@@ -46,6 +46,8 @@ typedef struct waldo_backend_option {
     waldo_str value;
 } waldo_backend_option;
 
+enum { WALDO_BACKEND_FIND = 1u << 0 /* of waldo_backend_spec.flags */ };
+
 /** What a machine is to be. Everything is borrowed for the call. */
 typedef struct waldo_backend_spec {
     uint32_t size;
@@ -63,9 +65,16 @@ typedef struct waldo_backend_spec {
     uint64_t memory_bytes; /* 0: the backend's default */
     double cpus;
     uint32_t max_processes;
-    uint32_t reserved2;
+    uint32_t flags;    /* WALDO_BACKEND_FIND */
     const char *owner; /* label: this host process */
     const char *id;    /* label: this sandbox */
+    int64_t lease_ms;  /* above 0: outlives this process, for so long; below UINT32_MAX */
+    /*
+     * The machine of this name is wanted: reached when it is there, else made, one of several
+     * processes at once; NULL: a new one. With WALDO_BACKEND_FIND it is never made
+     * (WALDO_ENOTFOUND), and target is empty. Letters, digits, "_", ".", "-".
+     */
+    const char *name;
 } waldo_backend_spec;
 
 /** Services of the runtime for a backend; in-tree backends use the internal headers with them. */
