@@ -119,6 +119,37 @@ static waldo_status bad(waldo_error **ret_err, const char *what)
     return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "docker: %s", what);
 }
 
+/* ASCII, without regard to case. */
+static int holds(waldo_str text, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (size_t i = 0; i + len <= text.len; i++) {
+        if (waldo__str_ieq(waldo__strn(text.ptr + i, len), waldo__strn(word, len))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* What a runtime of this name gives; who names runtimes in the engine's settings is believed. */
+static waldo_isolation grade_of(waldo_str runtime)
+{
+    static const struct {
+        const char *word;
+        waldo_isolation grade;
+    } words[] = { { "runsc", WALDO_ISOLATION_GVISOR },
+                  { "gvisor", WALDO_ISOLATION_GVISOR },
+                  { "kata", WALDO_ISOLATION_VM } };
+
+    for (size_t i = 0; i < WALDO__COUNT(words); i++) {
+        if (holds(runtime, words[i].word)) {
+            return words[i].grade;
+        }
+    }
+    return WALDO_ISOLATION_CONTAINER;
+}
+
 static waldo_status check(docker_options *options, const waldo_backend_spec *spec,
                           waldo_error **ret_err)
 {
@@ -145,6 +176,13 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
     }
     if (runtime.len > 0 && !in_class(runtime, "-._/")) {
         return bad(ret_err, "runtime must be the name of a runtime of the engine, such as runsc");
+    }
+    options->isolation = grade_of(runtime);
+    if (spec->min_isolation > options->isolation) {
+        return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
+                               "docker: min_isolation is above container: name a runtime that "
+                               "separates more, such as runtime=runsc (gvisor) or runtime=kata "
+                               "(vm), or lower min_isolation");
     }
     if (tmp.len > 0 && !parse_size(tmp, &options->tmp)) {
         return bad(ret_err, "tmp must be a size such as 512m or 1g");
@@ -393,19 +431,6 @@ waldo_status waldo__docker_put_workspace(const docker_options *options, waldo__b
     waldo_status status = waldo__tar_put(out, &entry);
 
     return status == WALDO_OK ? waldo__tar_end(out) : status;
-}
-
-/* ASCII, without regard to case. */
-static int holds(waldo_str text, const char *word)
-{
-    size_t len = strlen(word);
-
-    for (size_t i = 0; i + len <= text.len; i++) {
-        if (waldo__str_ieq(waldo__strn(text.ptr + i, len), waldo__strn(word, len))) {
-            return 1;
-        }
-    }
-    return 0;
 }
 
 waldo_status waldo__docker_check_warning(const docker_options *options, waldo_str warning,

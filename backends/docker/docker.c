@@ -172,6 +172,38 @@ static waldo_status read_created(waldo_machine *machine, waldo_error **ret_err)
     return status;
 }
 
+static void inject(waldo_machine *machine);
+
+/* Podman's socket takes no runtime and does not say so: what it did with it is looked at. */
+static void on_looked_at(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+    waldo__json *doc = NULL;
+    waldo_error *made = NULL;
+    waldo_str runtime;
+
+    if (status != WALDO_OK || machine->call.http_status != 200) {
+        open_failed(machine, status, error, "looking at the container");
+        return;
+    }
+    status = waldo__json_parse(waldo__buf_str(&machine->call.answer),
+                               &(waldo__json_limits){ .allow_duplicates = 1 }, &doc, &made);
+    runtime = waldo__json_get_str(waldo__json_get(waldo__json_root(doc), "HostConfig"), "Runtime");
+    if (status == WALDO_OK && !waldo__str_is(runtime, machine->options.runtime)) {
+        status = waldo_error_set(&made, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
+                                 "docker: the engine at %s did not take runtime=%s (it says %.*s); "
+                                 "leave the option out, and set the engine's own runtime",
+                                 machine->engine.text, machine->options.runtime,
+                                 (int)(runtime.len < 100 ? runtime.len : 100), runtime.ptr);
+    }
+    waldo__json_free(doc);
+    if (status != WALDO_OK) {
+        opened(machine, status, made);
+        return;
+    }
+    inject(machine);
+}
+
 static void on_created(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
@@ -188,6 +220,15 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
         return;
     }
     waldo__buf_clear(&machine->call.body);
+    if (machine->options.runtime != NULL) {
+        begin(machine, "GET", "/json", QUICK_MS, on_looked_at);
+        return;
+    }
+    inject(machine);
+}
+
+static void inject(waldo_machine *machine)
+{
     waldo__docker_put_hand(&machine->call.body);
     begin(machine, "PUT", "/archive?path=/run/waldo", SLOW_MS, on_hand);
 }
@@ -511,6 +552,13 @@ static void docker_abandon(waldo_machine *machine)
     }
 }
 
+static void docker_describe(const waldo_machine *machine, waldo_machine_info *ret_info)
+{
+    ret_info->isolation = machine->options.isolation;
+    ret_info->uid = machine->options.uid;
+    ret_info->gid = machine->options.gid;
+}
+
 static waldo_status docker_parse(const waldo_backend_spec *spec, waldo_error **ret_err)
 {
     docker_options options;
@@ -540,4 +588,5 @@ const waldo_backend_ops waldo__backend_docker = {
     .close = docker_close,
     .abandon = docker_abandon,
     .channel = docker_channel_op,
+    .describe = docker_describe,
 };

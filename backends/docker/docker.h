@@ -108,6 +108,7 @@ typedef struct docker_options {
     char *runtime;  /* NULL: the engine's */
     char *host;     /* NULL: to be found */
     docker_pull pull;
+    waldo_isolation isolation; /* of the runtime, by its name */
     uint32_t uid;
     uint32_t gid;
     int net;

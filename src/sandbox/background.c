@@ -310,7 +310,7 @@ void waldo_background_hurry(waldo_background_reading *read)
 int waldo__background_offered(const waldo_sandbox *sandbox)
 {
     return waldo_sandbox_spec_error(sandbox->spec) == NULL &&
-           (waldo__live_entry(sandbox)->ops->caps & WALDO_BACKEND_CHANNEL) != 0;
+           (waldo__live_caps(sandbox) & WALDO_BACKEND_CHANNEL) != 0;
 }
 
 static void command_started(void *userdata, uint32_t hand_id)

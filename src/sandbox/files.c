@@ -303,7 +303,7 @@ static void file_start(waldo__op *op)
 
     if (op->sandbox->hand != NULL) {
         start_hand(file);
-    } else if ((waldo__live_entry(op->sandbox)->ops->caps & WALDO_BACKEND_FILES) != 0) {
+    } else if ((waldo__live_caps(op->sandbox) & WALDO_BACKEND_FILES) != 0) {
         waldo__file_native(file);
     } else {
         waldo__op_fail(op, WALDO_ENOTSUP, "%s: has no file operations",

@@ -48,6 +48,7 @@ static void drop_machine(waldo_sandbox *sandbox)
     sandbox->workspace = NULL;
     drop_scratch(sandbox);
     sandbox->isolation = WALDO_ISOLATION_ANY;
+    sandbox->info = (waldo_machine_info){ .size = 0 };
 }
 
 /* ---- opening ---- */
@@ -107,10 +108,37 @@ void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_err
         return;
     }
     sandbox->state = WALDO__LIVE_OPEN;
-    sandbox->isolation = ops_of(sandbox)->isolation;
+    sandbox->isolation = sandbox->info.isolation;
     waldo__live_news(sandbox, "opened", "%s: a machine was opened (isolation: %s)",
                      ops_of(sandbox)->name, waldo__isolation_name(sandbox->isolation));
     waldo__ops_start(sandbox);
+}
+
+/* What this machine is; not less than what was asked for. */
+static waldo_status describe(waldo_sandbox *sandbox, waldo_error **ret_err)
+{
+    const waldo_backend_ops *ops = ops_of(sandbox);
+    const waldo__spec_entry *entry = waldo__live_entry(sandbox);
+    waldo_machine_info info = { .size = sizeof info,
+                                .caps = ops->caps,
+                                .isolation = ops->isolation };
+
+    if (WALDO__BACKEND_HAS(ops, describe)) {
+        ops->describe(sandbox->machine, &info);
+    }
+    if (info.isolation <= WALDO_ISOLATION_ANY || info.isolation < entry->min_isolation) {
+        return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
+                               "min_isolation is %s, but the machine that was opened separates by "
+                               "%s only",
+                               waldo__isolation_name(entry->min_isolation),
+                               waldo__isolation_name(info.isolation));
+    }
+    sandbox->info = info;
+    if (info.note != NULL) {
+        waldo__log(sandbox->env->loop, WALDO_LOG_WARN, "sandbox", "%s: %s", ops->name, info.note);
+        waldo__live_news(sandbox, "limited", "%s: %s", ops->name, info.note);
+    }
+    return WALDO_OK;
 }
 
 static void machine_ready(waldo_sandbox *sandbox)
@@ -159,17 +187,22 @@ static void on_channel(void *userdata, waldo_status status, waldo_channel *chann
 static void on_open(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_sandbox *sandbox = userdata;
+    waldo_error *less = NULL;
 
     waldo__live_hold(sandbox);
+    if (status == WALDO_OK) {
+        status = describe(sandbox, &less);
+    }
     if (status != WALDO_OK) {
-        opening_failed(sandbox, status, error);
-    } else if ((ops_of(sandbox)->caps & WALDO_BACKEND_CHANNEL) != 0) {
+        opening_failed(sandbox, status, less != NULL ? less : error);
+    } else if ((sandbox->info.caps & WALDO_BACKEND_CHANNEL) != 0) {
         waldo_backend_call call = call_until(sandbox, OPEN_MS);
 
         ops_of(sandbox)->channel(sandbox->machine, &call, on_channel);
     } else {
         machine_ready(sandbox);
     }
+    waldo_error_free(less);
     waldo__live_release(sandbox);
 }
 

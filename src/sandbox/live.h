@@ -75,8 +75,9 @@ struct waldo_sandbox {
     unsigned refs;  /* the users' */
     unsigned holds; /* our own: ops, callbacks being made, an end in progress */
     waldo__live_state state;
-    size_t entry; /* of the spec, in use or first in line */
-    waldo_isolation isolation;
+    size_t entry;              /* of the spec, in use or first in line */
+    waldo_isolation isolation; /* for the user: once it is open */
+    waldo_machine_info info;   /* of the machine; size 0: not known yet */
     waldo_machine *machine;
     waldo__hand *hand;
     char *scratch; /* host directory; NULL: none */
@@ -109,6 +110,12 @@ struct waldo_sandbox {
 static inline const waldo__spec_entry *waldo__live_entry(const waldo_sandbox *sandbox)
 {
     return &sandbox->spec->entries[sandbox->entry];
+}
+
+/* What the machine can do; before there is one, what is hoped for. */
+static inline uint32_t waldo__live_caps(const waldo_sandbox *sandbox)
+{
+    return sandbox->info.size != 0 ? sandbox->info.caps : waldo__live_entry(sandbox)->ops->caps;
 }
 
 /* ---- ops (op.c) ---- */

@@ -47,7 +47,10 @@ waldo_sandbox_spec *waldo__sandbox_spec_derive(waldo_sandbox_spec *base, const c
 const char *waldo__sandbox_spec_notes(const waldo_sandbox_spec *spec);
 const char *waldo__sandbox_notes(const waldo_sandbox *sandbox);
 
-/* Lifecycle news: "opened", "closed", "lost" with a sentence; called from the run queue. */
+/*
+ * Lifecycle news: "opened", "limited" (the machine is less than its class says), "closed", "lost",
+ * with a sentence; called from the run queue.
+ */
 typedef void (*waldo__sandbox_news_fn)(void *userdata, const char *what, const char *text);
 typedef struct waldo__sandbox_listener {
     struct waldo__sandbox_listener *next;

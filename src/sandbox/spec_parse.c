@@ -301,7 +301,8 @@ static waldo_status check_offer(const waldo_sandbox_spec *spec, const waldo__spe
                                entry->text, waldo__net_name(entry->net), ops->name,
                                ops->caps & WALDO_BACKEND_NET_ALL ? " or net=all" : "");
     }
-    if (entry->min_isolation > ops->isolation) {
+    /* Where machines differ, parse looks at the options, and each machine is asked. */
+    if (entry->min_isolation > ops->isolation && !WALDO__BACKEND_HAS(ops, describe)) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
                                "sandbox \"%s\": min_isolation is %s, but %s: separates by %s only; "
                                "use another backend or lower min_isolation",
@@ -336,6 +337,7 @@ waldo_backend_spec waldo__spec_for_backend(const waldo_sandbox_spec *spec,
         .memory_bytes = entry->memory_bytes,
         .cpus = entry->cpus,
         .max_processes = entry->max_processes,
+        .min_isolation = entry->min_isolation,
     };
 }
 

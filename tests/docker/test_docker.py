@@ -227,6 +227,8 @@ def test_destroy_ends_no_container_of_others(box):
 @pytest.mark.parametrize("options,words", [
     (",runtime=zzz", ["creating the container", "runtime", "zzz"]),
     (",user=root", ["user must be UID"]),
+    (",min_isolation=gvisor", ["above container", "runtime=runsc"]),
+    (",min_isolation=vm,runtime=runsc", ["above container", "kata"]),
     (",pull=sometimes", ["pull must be"]),
     (",memory=1m", ["at least 6m"]),
     (",tmp=much", ["tmp must be a size"]),

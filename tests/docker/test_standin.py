@@ -295,6 +295,24 @@ def test_engine_that_closes(stand_in, key, answer):
     assert key.startswith("GET") or stand_in.removed.wait(10)
 
 
+# ---- runtimes
+
+@pytest.mark.parametrize("runtime,grade", [("runc", "container"), ("runsc", "gvisor"), ("io.containerd.kata.v2", "vm")])
+def test_runtimes_have_a_grade(stand_in, runtime, grade):
+    stand_in.answers["GET /containers/NAME/json"] = reply(200, {"HostConfig": {"Runtime": runtime}})
+    done = run(stand_in, options=f",runtime={runtime},min_isolation={grade}")
+    assert done.stdout == b"hello\n", done
+    assert json.loads(stand_in.bodies["POST /containers/create"])["HostConfig"]["Runtime"] == runtime
+
+
+@pytest.mark.parametrize("answer", [{"HostConfig": {"Runtime": "oci"}}, {"HostConfig": {}}, {}])
+def test_an_engine_that_takes_another_runtime(stand_in, answer):
+    """It would be less than was asked for, and nobody would know."""
+    stand_in.answers["GET /containers/NAME/json"] = reply(200, answer)
+    fails(stand_in, "did not take runtime=runsc", options=",runtime=runsc")
+    assert stand_in.removed.wait(10) and not stand_in.started.is_set()
+
+
 # ---- warnings
 
 DROPPED = "Your kernel does not support pids limit capabilities or the cgroup is not mounted. PIDs limit discarded."

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define WALDO_BACKEND_VERSION 1u
+#define WALDO_BACKEND_VERSION 2u
 
 /** What a backend can do. A case of the contract suite it cannot meet is "not offered" by a bit. */
 enum {
@@ -75,6 +75,9 @@ typedef struct waldo_backend_spec {
      * (WALDO_ENOTFOUND), and target is empty. Letters, digits, "_", ".", "-".
      */
     const char *name;
+    /* The least grade asked for: parse refuses what the options cannot give. */
+    waldo_isolation min_isolation;
+    uint32_t reserved3;
 } waldo_backend_spec;
 
 /** Services of the runtime for a backend; in-tree backends use the internal headers with them. */
@@ -90,6 +93,17 @@ typedef struct waldo_backend_env {
 
 /** One machine of a backend; the backend's own. */
 typedef struct waldo_machine waldo_machine;
+
+/** What one open machine is, where that depends on more than its class. */
+typedef struct waldo_machine_info {
+    uint32_t size;
+    uint32_t caps; /* WALDO_BACKEND_*; none of NET_* and BIND beyond those of the class */
+    waldo_isolation isolation;
+    uint32_t uid; /* owner of what it unpacks from an archive (restore) */
+    uint32_t gid;
+    uint32_t reserved;
+    const char *note; /* why it is less than its class; lives as long as the machine; or NULL */
+} waldo_machine_info;
 
 /** Limits of one operation. */
 typedef struct waldo_backend_call {
@@ -273,6 +287,14 @@ typedef struct waldo_backend_ops {
     void (*run_code)(waldo_machine *machine, const char *language, waldo_str code,
                      const waldo_backend_call *call, waldo_output_fn on_output,
                      waldo_backend_exec_fn done);
+
+    /* ---- since version 2 ---- */
+
+    /**
+     * Optional. An open machine: *ret_info comes filled with what the class says. With this op the
+     * grade of isolation is the machine's, and what is above parse's promise ends it again.
+     */
+    void (*describe)(const waldo_machine *machine, waldo_machine_info *ret_info);
 } waldo_backend_ops;
 
 /**
