@@ -101,7 +101,7 @@ static size_t put_entry(uint8_t *out, size_t room, const struct stat *st, const 
     };
 
     if (entry.kind == WALDO_HAND_KIND_LINK) {
-        ssize_t n = readlinkat(dir, link, target, sizeof target);
+        ssize_t n = read_link(dir, link, target, sizeof target);
 
         entry.target = target;
         entry.target_len = n > 0 ? (size_t)n : 0;
@@ -117,7 +117,7 @@ static void do_stat(const struct frame *frame, const struct request *request,
     int fd = place_open_at(place, request->path, O_PATH | nofollow, 0);
     struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) != 0) {
+    if (fd < 0 || stat_fd(fd, &st) != 0) {
         out_done(frame->id, errno, WALDO_HAND_WHERE_PATH, 0, 0);
     } else {
         out_frame(WALDO_HAND_DATA, frame->id, out, put_entry(out, sizeof out, &st, "", fd, ""));
@@ -138,11 +138,11 @@ static void do_mkdir(const struct frame *frame, const struct request *request,
         dir = place_open_parent(place, request->path, name);
         if (dir < 0 || mkdirat(dir, name, 0755) != 0) {
             err = errno;
-        } else if (request->has_mode && fchmodat(dir, name, request->mode, 0) != 0) {
+        } else if (request->has_mode && chmod_at(dir, name, request->mode) != 0) {
             err = errno;
         }
     }
-    if (err == EEXIST && parents && fstatat(dir, name, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
+    if (err == EEXIST && parents && stat_at(dir, name, 0, &st) == 0 && S_ISDIR(st.st_mode)) {
         err = 0;
     }
     close_fd(&dir);
@@ -204,7 +204,7 @@ static void do_read(struct op *op, const struct request *request, const struct p
     struct stat st;
 
     op->fd = place_open_at(place, request->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | nofollow, 0);
-    if (op->fd < 0 || fstat(op->fd, &st) != 0) {
+    if (op->fd < 0 || stat_fd(op->fd, &st) != 0) {
         end_op(op, errno, WALDO_HAND_WHERE_PATH, 0, 0);
     } else if (!S_ISREG(st.st_mode)) {
         end_op(op, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, WALDO_HAND_WHERE_PATH, 0, 0);
@@ -242,7 +242,7 @@ static int open_temp(struct op *op)
             op->temp[7 + i] = digits[value >> 4 * i & 15];
         }
         op->temp[23] = '\0';
-        fd = openat(op->dir, op->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        fd = open_at(op->dir, op->temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
         if (fd >= 0 || errno != EEXIST) {
             return fd;
         }
@@ -262,7 +262,7 @@ static bool open_atomic(struct op *op, const struct request *request, const stru
     }
     op->set_mode = true;
     op->mode = request->has_mode ? request->mode : 0644;
-    if (fstatat(op->dir, op->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (stat_at(op->dir, op->name, AT_SYMLINK_NOFOLLOW, &st) == 0) {
         if (op->excl || S_ISDIR(st.st_mode)) {
             errno = op->excl ? EEXIST : EISDIR;
             return false;
@@ -291,7 +291,7 @@ static bool open_plain(struct op *op, const struct request *request, const struc
     struct stat st;
 
     op->fd = place_open_at(place, request->path, flags, 0644);
-    if (op->fd < 0 || fstat(op->fd, &st) != 0) {
+    if (op->fd < 0 || stat_fd(op->fd, &st) != 0) {
         return false;
     }
     if (!S_ISREG(st.st_mode)) {
@@ -353,7 +353,7 @@ void files_write_end(uint32_t id)
     if (op == NULL || op->type != WALDO_HAND_WRITE) {
         return;
     }
-    if (op->set_mode && fchmod(op->fd, op->mode) != 0) {
+    if (op->set_mode && chmod_fd(op->fd, op->mode) != 0) {
         err = errno;
     }
     fd = op->fd;
@@ -395,7 +395,7 @@ static bool open_place(const struct frame *frame, const struct request *request,
         return false;
     }
     ret_place->beneath = true;
-    ret_place->root = open(request->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    ret_place->root = open_path(request->root, O_PATH | O_DIRECTORY);
     if (ret_place->root < 0) {
         out_done(frame->id, errno, WALDO_HAND_WHERE_ROOT, 0, 0);
         return false;
@@ -492,7 +492,7 @@ static int add_entry(struct op *op, const struct dent *dent, uint8_t *chunk, siz
     size_t n;
 
     if (strcmp(dent->name, ".") == 0 || strcmp(dent->name, "..") == 0 ||
-        fstatat(op->fd, dent->name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        stat_at(op->fd, dent->name, AT_SYMLINK_NOFOLLOW, &st) != 0) {
         return 0;
     }
     n = put_entry(chunk + *used, WALDO_HAND_CHUNK_MAX - *used, &st, dent->name, op->fd, dent->name);

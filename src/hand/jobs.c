@@ -144,7 +144,7 @@ static void free_job(struct job *job)
 /* Stdin for a command without one: /dev/null, or in an image without it an empty pipe. */
 static int open_null(void)
 {
-    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int fd = open_path("/dev/null", O_RDONLY);
     int ends[2];
 
     if (fd < 0 && make_pipe(ends) == 0) {
@@ -194,7 +194,7 @@ static bool open_terminal(struct job *job, const struct run *run, int *ret_progr
     }
     job->streams[0].fd = ends[0];
     *ret_program_end = ends[1];
-    job->in = fcntl(ends[0], F_DUPFD_CLOEXEC, 0);
+    job->in = control_fd(ends[0], F_DUPFD_CLOEXEC, 0);
     return job->in >= 0;
 }
 
@@ -213,7 +213,7 @@ static bool open_fds(struct job *job, const struct run *run, struct job_fds *fds
                ((job->flags & WALDO_HAND_RUN_MERGE) == 0 && !open_output(job, 1, &fds->err))) {
         return false;
     }
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    if (make_socket_pair(pair) != 0) {
         return false;
     }
     job->control = pair[0];
@@ -230,7 +230,7 @@ static int start_parent(struct job *job, const struct run *run, uint8_t *ret_pha
 
     if (open_fds(job, run, &fds, ret_phase)) {
         /* The job's pages are not there in the child. */
-        pid = fork();
+        pid = fork_alone();
         if (pid == 0) {
             parent_main(run, &fds);
         }

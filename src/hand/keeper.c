@@ -54,7 +54,7 @@ static bool parse_fd(const char *text, int *ret_fd)
         value = value * 10 + (*text - '0');
     }
     *ret_fd = (int)value;
-    return value > 2 && fcntl((int)value, F_GETFD) >= 0;
+    return value > 2 && control_fd((int)value, F_GETFD, 0) >= 0;
 }
 
 /* Reads CONTROL IN OUT [KEEP...] -- PROGRAM [ARG...]; keeps KEEP in rising order. */
@@ -82,7 +82,7 @@ static bool parse_args(struct keeper *k, int count, char **args)
         k->keep[place] = fd;
     }
     k->program = args + at + 1;
-    return at >= 3 && at + 1 < count && strchr(k->program[0], '/') != NULL;
+    return at >= 3 && at + 1 < count && has_slash(k->program[0]);
 }
 
 static void send_all(struct keeper *k, const uint8_t *bytes, size_t len)
@@ -138,7 +138,7 @@ static _Noreturn void child(const struct keeper *k)
     unsigned first = 3;
 
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    control_process(PR_SET_PDEATHSIG, SIGKILL);
     if (dup2(k->in, 0) < 0 || dup2(k->out, 1) < 0 || dup2(k->stderr_write, 2) < 0) {
         exec_errno = errno;
         _exit(127);
@@ -147,7 +147,7 @@ static _Noreturn void child(const struct keeper *k)
         if (k->keep[i] > (int)first) {
             close_between(first, (unsigned)k->keep[i] - 1);
         }
-        fcntl(k->keep[i], F_SETFD, 0);
+        control_fd(k->keep[i], F_SETFD, 0);
         first = (unsigned)k->keep[i] + 1;
     }
     close_between(first, ~0u);
@@ -328,9 +328,9 @@ int keeper_main(int count, char **args)
         return WALDO_HAND_STATUS_USAGE;
     }
     signals_init(false);
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    control_process(PR_SET_CHILD_SUBREAPER, 1);
     drop_inherited(&k);
-    fcntl(k.control, F_SETFD, FD_CLOEXEC);
+    control_fd(k.control, F_SETFD, FD_CLOEXEC);
     if (!start(&k)) {
         return 0;
     }

@@ -82,9 +82,8 @@ static void capture(struct job *job, const uint8_t *bytes, size_t len)
         return;
     }
     if (job->capture_fd < 0 && job->exit.capture_errno == 0) {
-        job->capture_fd = open(
-            job->capture_path,
-            O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+        job->capture_fd = open_path(job->capture_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW |
+                                                           O_NONBLOCK | O_NOCTTY);
         if (job->capture_fd < 0) {
             capture_failed(job, errno);
         }

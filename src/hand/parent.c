@@ -79,19 +79,19 @@ static int64_t count_oom_kills(void)
 {
     static const char key[] = "oom_kill ";
     char text[512];
-    int fd = open("/sys/fs/cgroup/memory.events", O_RDONLY | O_CLOEXEC);
+    int fd = open_path("/sys/fs/cgroup/memory.events", O_RDONLY);
     int64_t count = 0;
     const char *at = text;
     ssize_t n;
 
     if (fd < 0) {
-        fd = open("/sys/fs/cgroup/memory/memory.oom_control", O_RDONLY | O_CLOEXEC);
+        fd = open_path("/sys/fs/cgroup/memory/memory.oom_control", O_RDONLY);
     }
     n = read(fd, text, sizeof text - 1);
     close_fd(&fd);
     text[n > 0 ? n : 0] = '\0';
     while (strncmp(at, key, sizeof key - 1) != 0) {
-        at += strcspn(at, "\n");
+        at += length_until(at, '\n');
         if (*at++ == '\0') {
             return -1;
         }
@@ -310,7 +310,7 @@ static bool place_fds(const struct job_fds *fds)
         dup2(fds->err >= 0 ? fds->err : 1, 2) < 0) {
         return false;
     }
-    if (fds->control != CONTROL_FD && dup3(fds->control, CONTROL_FD, O_CLOEXEC) < 0) {
+    if (fds->control != CONTROL_FD && copy_fd(fds->control, CONTROL_FD, O_CLOEXEC) < 0) {
         return false;
     }
     close(3);
@@ -324,7 +324,7 @@ void parent_main(const struct run *run, const struct job_fds *fds)
     struct report report = { .kind = REPORT_STARTED };
     int err = 0;
 
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    control_process(PR_SET_CHILD_SUBREAPER, 1);
     if (!place_fds(fds)) {
         _exit(1);
     }

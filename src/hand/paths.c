@@ -115,7 +115,7 @@ int place_open_at(const struct place *place, const char *path, int flags, mode_t
     if (place->beneath) {
         return open_beneath(place->root, path, flags, mode);
     }
-    return openat(place->root, path, flags | O_CLOEXEC, mode);
+    return open_at(place->root, path, flags, mode);
 }
 
 /* Length of path without its last name and the slashes around it; ret_at: where the name is. */

@@ -40,7 +40,7 @@ static int push(int dir, const char *name, size_t *depth)
     if (*depth == DEPTH_MAX) {
         return ELOOP;
     }
-    level->fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    level->fd = open_at(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     if (level->fd < 0) {
         return errno;
     }

@@ -254,9 +254,9 @@ static void server_init(void)
     open_standard_fds();
     signals_init(true);
     umask(022);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    control_process(PR_SET_NO_NEW_PRIVS, 1);
+    control_process(PR_SET_DUMPABLE, 0);
+    control_process(PR_SET_CHILD_SUBREAPER, 1);
     set_nonblock(STDIN_FILENO);
     set_nonblock(STDOUT_FILENO);
 }

@@ -32,7 +32,7 @@ static char *terminate(const struct field *field)
 
 static size_t name_length(const char *assignment)
 {
-    return strcspn(assignment, "=");
+    return length_until(assignment, '=');
 }
 
 /* Sets or removes one variable. */
@@ -162,7 +162,7 @@ static int exec_in_path(void)
         return ENAMETOOLONG;
     }
     for (;;) {
-        size_t len = strcspn(at, ":");
+        size_t len = length_until(at, ':');
 
         if (len + 1 + name_len < sizeof path) {
             memcpy(path, at, len);
@@ -211,7 +211,7 @@ static _Noreturn void child(void)
         _exit(127);
     }
     signals_unblock();
-    if (strchr(args[0], '/') != NULL) {
+    if (has_slash(args[0])) {
         execve(args[0], args, envs);
         shared.err = errno;
     } else {

@@ -7,8 +7,10 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,7 +37,8 @@ uint64_t now_ns(void)
 {
     struct timespec ts;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    /* Without the vDSO, whose reading is 900 bytes of code and saves 100 ns. */
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -46,15 +49,15 @@ uint64_t now_ms(void)
 
 int make_pipe(int fds[2])
 {
-    return pipe2(fds, O_CLOEXEC);
+    return (int)syscall(SYS_pipe2, fds, O_CLOEXEC);
 }
 
 void set_nonblock(int fd)
 {
-    int flags = fcntl(fd, F_GETFL);
+    int flags = control_fd(fd, F_GETFL, 0);
 
     if (flags >= 0) {
-        fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+        control_fd(fd, F_SETFL, flags | O_NONBLOCK);
     }
 }
 
@@ -66,6 +69,21 @@ void close_fd(int *fd)
     }
 }
 
+int control_fd(int fd, int command, long value)
+{
+    return (int)syscall(SYS_fcntl, fd, command, value);
+}
+
+int copy_fd(int from, int to, int flags)
+{
+    return (int)syscall(SYS_dup3, from, to, flags);
+}
+
+int make_socket_pair(int fds[2])
+{
+    return (int)syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds);
+}
+
 void close_between(unsigned first, unsigned last)
 {
     struct rlimit limit;
@@ -74,7 +92,7 @@ void close_between(unsigned first, unsigned last)
         return;
     }
     /* A kernel before 5.9: one by one. */
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < last) {
+    if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) == 0 && limit.rlim_cur < last) {
         last = (unsigned)limit.rlim_cur;
     }
     for (unsigned fd = first; fd <= last && fd < 65536; fd++) {
@@ -87,7 +105,7 @@ void open_standard_fds(void)
     int ends[2], fd;
 
     do {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        fd = open_path("/dev/null", O_RDWR);
     } while (fd >= 0 && fd <= 2);
     if (fd >= 0) {
         close(fd);
@@ -116,7 +134,7 @@ bool make_pty(int fds[2], uint16_t rows, uint16_t columns)
 {
     int unlock = 0;
 
-    fds[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    fds[0] = open_path("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK);
     if (fds[0] < 0) {
         return false;
     }
@@ -138,14 +156,16 @@ bool is_readable(int fd)
 {
     struct pollfd one = { .fd = fd, .events = POLLIN };
 
-    return poll(&one, 1, 0) > 0;
+    return ppoll(&one, 1, &(struct timespec){ 0 }, NULL) > 0;
 }
 
 void *map_pages(size_t size)
 {
-    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long at =
+        syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+    void *pages = (void *)at;
 
-    if (pages == MAP_FAILED) {
+    if (at == -1) {
         return NULL;
     }
     madvise(pages, size, MADV_DONTFORK);
@@ -155,8 +175,54 @@ void *map_pages(size_t size)
 void unmap_pages(void *pages, size_t size)
 {
     if (pages != NULL) {
-        munmap(pages, size);
+        syscall(SYS_munmap, pages, size);
     }
+}
+
+pid_t fork_alone(void)
+{
+    return _Fork();
+}
+
+int control_process(int option, unsigned long value)
+{
+    return (int)syscall(SYS_prctl, option, value, 0L, 0L, 0L);
+}
+
+int open_at(int dirfd, const char *path, int flags, mode_t mode)
+{
+    return (int)syscall(SYS_openat, dirfd, path, flags | O_CLOEXEC, mode);
+}
+
+int open_path(const char *path, int flags)
+{
+    return open_at(AT_FDCWD, path, flags, 0644);
+}
+
+/* On 64-bit architectures the kernel fills in the very struct that programs see. */
+int stat_at(int dirfd, const char *path, int flags, struct stat *ret_st)
+{
+    return (int)syscall(SYS_newfstatat, dirfd, path, ret_st, flags);
+}
+
+int stat_fd(int fd, struct stat *ret_st)
+{
+    return (int)syscall(SYS_fstat, fd, ret_st);
+}
+
+int chmod_at(int dirfd, const char *path, mode_t mode)
+{
+    return (int)syscall(SYS_fchmodat, dirfd, path, mode);
+}
+
+int chmod_fd(int fd, mode_t mode)
+{
+    return (int)syscall(SYS_fchmod, fd, mode);
+}
+
+ssize_t read_link(int dirfd, const char *path, char *buf, size_t size)
+{
+    return syscall(SYS_readlinkat, dirfd, path, buf, size);
 }
 
 int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
@@ -208,7 +274,7 @@ bool filter_openat2(void)
         const struct instruction *code;
     } program = { sizeof code / sizeof *code, code };
 
-    return prctl(PR_SET_SECCOMP, 2, &program, 0, 0) == 0;
+    return syscall(SYS_prctl, PR_SET_SECCOMP, 2, &program) == 0;
 }
 
 int rename_noreplace(int from_dir, const char *from, int to_dir, const char *to)
@@ -224,6 +290,21 @@ ssize_t read_dents(int fd, void *buf, size_t size)
 int make_memory_file(const char *name)
 {
     return (int)syscall(SYS_memfd_create, name, 0u);
+}
+
+size_t length_until(const char *text, char stop)
+{
+    size_t len = 0;
+
+    while (text[len] != '\0' && text[len] != stop) {
+        len++;
+    }
+    return len;
+}
+
+bool has_slash(const char *text)
+{
+    return text[length_until(text, '/')] != '\0';
 }
 
 static void on_child(int sig)

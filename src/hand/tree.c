@@ -46,7 +46,7 @@ static bool read_proc(int dir, const char *name, struct proc *proc)
 
     memcpy(path, name, len);
     memcpy(path + len, "/stat", 6);
-    fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+    fd = open_at(dir, path, O_RDONLY, 0);
     if (fd < 0) {
         return false;
     }
@@ -87,7 +87,7 @@ static void sort_procs(int count)
 static int read_procs(void)
 {
     static char buf[8192] __attribute__((aligned(8)));
-    int dir = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dir = open_path("/proc", O_RDONLY | O_DIRECTORY);
     int count = 0;
     ssize_t got;
 

@@ -136,7 +136,12 @@ bool field_u64(const struct field *field, uint64_t *ret_value)
 
 bool field_has_nul(const struct field *field)
 {
-    return field->len > 0 && memchr(field->ptr, 0, field->len) != NULL;
+    for (size_t i = 0; i < field->len; i++) {
+        if (field->ptr[i] == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool hello_decode(const struct frame *frame, struct hello *ret_hello)
