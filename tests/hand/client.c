@@ -333,15 +333,20 @@ int count_sleeps(const char *number)
     return count;
 }
 
-int wait_no_sleeps(const char *number)
+int wait_sleeps(const char *number, int wanted)
 {
     uint64_t end = test_now_ms() + 10000;
     int count;
 
-    while ((count = count_sleeps(number)) > 0 && test_now_ms() < end) {
+    while ((count = count_sleeps(number)) != wanted && test_now_ms() < end) {
         poll(NULL, 0, 5);
     }
     return count;
+}
+
+int wait_no_sleeps(const char *number)
+{
+    return wait_sleeps(number, 0);
 }
 
 const char *sleep_number(void)

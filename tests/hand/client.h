@@ -61,7 +61,8 @@ void client_has_output(struct client *client, uint32_t id, int stream, size_t le
 
 /* Processes "sleep NUMBER": how many there are. */
 int count_sleeps(const char *number);
-/* Waits until there are none, for some seconds; the count at the end. */
+/* Waits until there are so many, or none, for some seconds; the count at the end. */
+int wait_sleeps(const char *number, int wanted);
 int wait_no_sleeps(const char *number);
 /* A number that no other test uses. */
 const char *sleep_number(void);

@@ -284,7 +284,7 @@ static void test_leftovers(void **state)
     assert_int_equal(client_ended(&hand, job)->exit.flags,
                      WALDO_HAND_EXIT_OPEN | WALDO_HAND_EXIT_LEFTOVERS);
     assert_text(read_on(job, 0), "begun\n");
-    assert_int_equal(count_sleeps(number), 1);
+    assert_int_equal(wait_sleeps(number, 1), 1);
     client_cancel(&hand, job, 0);
     assert_int_equal(wait_no_sleeps(number), 0);
     assert_text(read_on(job, 0), "begun\n");

@@ -233,7 +233,7 @@ static void test_leftovers(void **state)
     assert_text(r, "begun\r\n");
     assert_int_equal(r->exit.flags, WALDO_HAND_EXIT_OPEN | WALDO_HAND_EXIT_LEFTOVERS);
     assert_true(r->exit.wall_ns < UINT64_C(30000000000));
-    assert_int_equal(count_sleeps(number), 1);
+    assert_int_equal(wait_sleeps(number, 1), 1);
     client_cancel(&hand, id, 0);
     assert_int_equal(wait_no_sleeps(number), 0);
 }

@@ -173,7 +173,7 @@ static void test_one_of_two_times_out(void **state)
     number = sleep_number();
     goes = client_sh(&hand, with_number("exec sleep @"), limits(200, 2000));
     assert_ended_by(client_ended(&hand, goes), WALDO_HAND_EXIT_TIMED_OUT);
-    assert_int_equal(count_sleeps(other), 1);
+    assert_int_equal(wait_sleeps(other, 1), 1);
     assert_int_equal(client_record(&hand, stays)->exits, 0);
     client_cancel(&hand, stays, 0);
     client_ended(&hand, stays);
@@ -199,7 +199,7 @@ static void test_daemons_do_not_delay(void **state)
         assert_int_equal(r->exit.flags, WALDO_HAND_EXIT_OPEN | WALDO_HAND_EXIT_LEFTOVERS);
     }
     assert_true(test_now_ms() - begin < 10000);
-    assert_int_equal(count_sleeps(number), 3);
+    assert_int_equal(wait_sleeps(number, 3), 3);
 }
 
 static void test_leftovers_can_be_ended(void **state)
@@ -210,7 +210,7 @@ static void test_leftovers_can_be_ended(void **state)
 
     (void)state;
     client_ended(&hand, id);
-    assert_int_equal(count_sleeps(number), 1);
+    assert_int_equal(wait_sleeps(number, 1), 1);
     client_cancel(&hand, id, 0);
     assert_int_equal(wait_no_sleeps(number), 0);
     run.flags = WALDO_HAND_RUN_KILL_LEFTOVERS;
@@ -415,7 +415,7 @@ static void test_leftovers_without_job_parent(void **state)
 
     (void)state;
     assert_int_equal(r->exit.value, 0);
-    assert_int_equal(count_sleeps(number), 1);
+    assert_int_equal(wait_sleeps(number, 1), 1);
     assert_int_equal(kill((pid_t)strtol(waldo__buf_str(&r->streams[0]).ptr, NULL, 10), SIGKILL), 0);
     assert_int_equal(wait_no_sleeps(number), 0);
 }
