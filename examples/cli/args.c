@@ -229,6 +229,20 @@ static int set_tty(args *a, const char *value)
     return EXIT_DONE;
 }
 
+static int set_all(args *a, const char *value)
+{
+    (void)value;
+    a->all = 1;
+    return EXIT_DONE;
+}
+
+static int set_dry_run(args *a, const char *value)
+{
+    (void)value;
+    a->dry_run = 1;
+    return EXIT_DONE;
+}
+
 static int set_quiet(args *a, const char *value)
 {
     (void)value;
@@ -276,7 +290,10 @@ static const option_row rows[] = {
     { 'E', 0, "env", "NAME=VALUE", "for every command; may be given again", set_env },
     { 'I', 1, "input", NULL, "pass standard input on to the command", set_input },
     { 'y', 0, "tty", NULL, "run the command on a terminal, connected to this one", set_tty },
-    { 'x', 0, "json", NULL, "print one event a line as JSON and nothing else", set_json },
+    { 'l', 0, "all", NULL, "those of other users and machines, too", set_all },
+    { 'n', 1, "dry-run", NULL, "only say what would be ended", set_dry_run },
+    { 'x', 0, "json", NULL, "print one object (event, sandbox) a line as JSON and nothing else",
+      set_json },
     { 'C', 0, "color", colors, "colours on stderr; NO_COLOR is obeyed", set_color },
     { 'q', 1, "quiet", NULL, "no progress on stderr", set_quiet },
     { 'v', 1, "verbose", NULL, "log to stderr", set_verbose },

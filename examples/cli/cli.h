@@ -52,6 +52,8 @@ typedef struct args {
     int quiet;
     int with_input;
     int tty;
+    int all;
+    int dry_run;
     answer color;
     char **rest; /* what stands behind the options; NULL-terminated */
     int rest_count;
@@ -183,11 +185,27 @@ void ask_approval(session *s, waldo_run *run, const waldo_event *event);
 int finish_changes(session *s, waldo_run *run, const char *dir, const char *file);
 int check_patch_file(const char *file); /* can it be written later? An exit code */
 
+/* ---- machines.c: those that exist ---- */
+
+typedef struct machine_list {
+    waldo_sandbox_info *at; /* the oldest first */
+    size_t count;
+    int code; /* an exit code: the list may be incomplete, and that was told */
+} machine_list;
+
+void machines_list(waldo_runtime *rt, machine_list *list); /* free it in any case */
+void machines_free(machine_list *list);
+const char *machine_state_name(waldo_machine_state state);
+const char *machine_owner_state(const waldo_sandbox_info *info); /* alive, gone or unknown */
+int64_t now_ms(void);                                            /* since 1970 */
+
 int run_each(args *a, const char *prompt); /* each.c: `run --each` */
 
 int cmd_run(args *a);
 int cmd_chat(args *a);
 int cmd_exec(args *a);
+int cmd_ps(args *a);
+int cmd_gc(args *a);
 int cmd_doctor(args *a);
 
 #endif

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from program import BUILD, PROGRAM, ROOT, Terminal
 
-COMMANDS = ("run", "chat", "exec", "doctor")
+COMMANDS = ("run", "chat", "exec", "ps", "gc", "doctor")
 MANUAL = ROOT / "docs" / "man" / "waldo.1"
 COMPLETIONS = BUILD / "examples" / "cli" / "completions"
 OPTION = re.compile(r"^  (?:-(\w),|   ) --([a-z-]+)", re.M)
@@ -67,6 +67,9 @@ def test_the_version_names_what_is_built_in():
     (["chat", "word"], "takes no words"),
     (["chat", "-m", "walk:x", "-s", "local:"], "chat:"),
     (["doctor", "word"], "takes no words"),
+    (["ps", "word"], "takes no words"),
+    (["gc", "word"], "takes no words"),
+    (["gc", "--json"], "--json"),
     (["completion", "walk"], "bash"),
 ])
 def test_wrong_use_says_what_is_right(waldo, words, says):

@@ -1,0 +1,130 @@
+"""`waldo ps` and `waldo gc` on a real engine: what is listed, what is ended, what is left alone."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+import pytest
+
+from dockerd import IMAGE
+from program import PROGRAM
+
+BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
+EXEC = BUILD / "tests" / "contract" / "exec-tool"
+TOOL = BUILD / "tests" / "docker" / "docker-tool"
+
+
+class Fleet:
+    def __init__(self, engine):
+        self.engine = engine
+        self.env = {**os.environ, "DOCKER_HOST": engine.url}
+        self.made = []
+
+    def waldo(self, *words):
+        done = subprocess.run([PROGRAM, *words], env=self.env, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def listed(self, *words):
+        return {each["id"]: each for each in map(json.loads, self.waldo("ps", "--json", *words).splitlines())}
+
+    def labels(self):
+        """Those that the backend gives a container of a process that is dead now."""
+        process = subprocess.Popen([EXEC, f"docker:{IMAGE}", "-", "copy", "echo up; sleep 100"], env=self.env,
+                                   stdout=subprocess.PIPE)
+        assert process.stdout.readline() == b"up\n"
+        labels = self.engine.containers()[0]["Labels"]
+        process.kill()
+        process.communicate()
+        assert self.engine.wait(lambda: not self.engine.containers())
+        return labels
+
+    def create(self, labels, cmd=("sleep", "1000"), start=False):
+        status, made = self.engine.ask("POST", "/v1.41/containers/create",
+                                       json.dumps({"Image": IMAGE, "Cmd": list(cmd), "Labels": labels}))
+        assert status == 201, made
+        self.made.append(made["Id"])
+        if start:
+            assert self.engine.ask("POST", f"/v1.41/containers/{made['Id']}/start")[0] == 204
+        return made["Id"]
+
+
+@pytest.fixture
+def fleet(engine):
+    made = Fleet(engine)
+    yield made
+    for each in made.made:
+        engine.ask("DELETE", f"/v1.41/containers/{each}?force=1&v=1")
+    assert engine.wait(lambda: not engine.containers()), engine.containers()
+
+
+def test_a_live_owners_is_listed_and_not_touched(fleet):
+    process = subprocess.Popen([EXEC, f"docker:{IMAGE}", "-", "copy", "echo up; sleep 100"], env=fleet.env,
+                               stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    found, = fleet.listed().values()
+    assert (found["state"], found["owner_alive"], found["mine"], found["image"]) == ("running", True, True, IMAGE)
+    assert found["owner"].startswith(f"{process.pid}-") and found["lease_ms"] == 0
+    assert abs(found["created_ms"] / 1000 - time.time()) < 300
+    row = fleet.waldo("ps").splitlines()[1]
+    assert re.match(rf"- +{found['id'][:12]}  docker +running +\d+s +alive +{IMAGE}$", row), row
+    assert fleet.waldo("gc") == "nothing is left over\n"
+    assert process.poll() is None and found["id"] in fleet.listed()
+    process.kill()
+    process.communicate()
+
+
+def test_killed_between_create_and_start(fleet):
+    """Killed at many moments of the opening: what is left of it afterwards is ended, and nothing else."""
+    seen = set()
+    for delay in (0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25):
+        process = subprocess.Popen([EXEC, f"docker:{IMAGE}", "-", "copy", "sleep 100"], env=fleet.env)
+        fleet.engine.wait(lambda: fleet.engine.containers(), 20)
+        time.sleep(delay / 4)
+        process.kill()
+        process.wait()
+        left = fleet.engine.containers()
+        seen.update(each["State"] for each in left)
+        fleet.waldo("gc")
+        assert fleet.engine.wait(lambda: not fleet.engine.containers()), fleet.engine.containers()
+        assert fleet.waldo("gc") == "nothing is left over\n"
+    assert "created" in seen, f"never killed in time: {seen}"
+
+
+def test_what_is_ended_is_told_first_on_demand_only(fleet):
+    labels = fleet.labels()
+    left = fleet.create(labels)
+    assert fleet.listed()[left]["owner_alive"] is False and fleet.listed()[left]["state"] == "created"
+    told = f"docker {left} (created, its owner is gone) {IMAGE}\n"
+    assert fleet.waldo("gc", "--dry-run") == f"would end {told}" and left in fleet.listed()
+    assert fleet.waldo("gc") == f"ended {told}" and left not in fleet.listed()
+
+
+def test_running_ones(fleet):
+    """Of a dead owner: without a lease it is ended, with one it is left; what ran only once is not."""
+    labels = fleet.labels()
+    ephemeral = fleet.create(labels, start=True)
+    leased = fleet.create({**labels, "dev.waldo.lease": "86400000", "dev.waldo.name": "lab"}, start=True)
+    over = fleet.create({**labels, "dev.waldo.lease": "86400000"}, cmd=("true",), start=True)
+    assert fleet.engine.wait(lambda: fleet.listed()[over]["state"] == "ended")
+    assert fleet.listed()[leased]["name"] == "lab" and fleet.listed()[leased]["lease_ms"] == 86400000
+    fleet.waldo("gc")
+    assert set(fleet.listed()) == {leased} and ephemeral != over
+
+
+def test_others_are_not_touched(fleet):
+    labels = fleet.labels()
+    space = labels["dev.waldo.host"].split("/")
+    another = str(os.getuid() + 1)
+    others = [fleet.create({**labels, **change}) for change in (
+        {"dev.waldo.user": another},
+        {"dev.waldo.user": ""},
+        {"dev.waldo.host": f"{space[0]}/1", "dev.waldo.pid": str(os.getpid())},  # in another process namespace
+        {"dev.waldo.host": "0123456789abcdef/1", "dev.waldo.start": "another-boot/5"},  # on another machine
+        {"dev.waldo.pid": "x"})]
+    fleet.create({"some": "label"})
+    assert fleet.waldo("gc") == "nothing is left over\n"
+    assert set(others) == set(fleet.listed("--all"))
+    assert set(fleet.listed()) == {others[2], others[4]}
