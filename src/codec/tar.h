@@ -1,12 +1,14 @@
-/* Writing tar archives (POSIX ustar), without I/O. */
+/* Writing tar archives (POSIX ustar; pax for long names), without I/O. */
 #ifndef WALDO_CODEC_TAR_H
 #define WALDO_CODEC_TAR_H
 
 #include "base/buf.h"
 
 typedef struct waldo__tar_entry {
-    const char *name; /* at most 100 bytes; "/" means the folder that it is unpacked into */
+    const char *name; /* at most 4096 bytes; "/" means the folder that it is unpacked into */
+    const char *link; /* NULL, or what a symbolic link says */
     int is_folder;
+    int64_t mtime_s;
     uint32_t mode; /* permission bits */
     uint32_t uid;
     uint32_t gid;

@@ -5,11 +5,13 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codec/docker_frames.h"
 #include "codec/tar.h"
+#include "codec/untar.h"
 
 typedef struct heard {
     char text[4][256];
@@ -133,15 +135,15 @@ static void archives(void **state)
 
 static void archives_that_cannot_be(void **state)
 {
-    char name[102];
+    char name[4098];
     waldo__buf out = WALDO__BUF_INIT(10000);
     waldo__tar_entry entry = { .name = name };
 
     (void)state;
     memset(name, 'x', sizeof name - 1);
-    name[101] = '\0';
+    name[4097] = '\0';
     assert_int_equal(waldo__tar_put(&out, &entry), WALDO_ETOOBIG);
-    name[100] = '\0';
+    name[4096] = '\0';
     assert_int_equal(waldo__tar_put(&out, &entry), WALDO_OK);
     entry.uid = 2097152;
     assert_int_equal(waldo__tar_put(&out, &entry), WALDO_ETOOBIG);
@@ -150,12 +152,206 @@ static void archives_that_cannot_be(void **state)
     waldo__buf_free(&out);
 }
 
+/* ---- reading ---- */
+
+typedef struct found {
+    char text[20000];
+    size_t pieces;
+    waldo_status answer;
+} found;
+
+static waldo_status on_entry(void *userdata, const waldo__untar_entry *entry)
+{
+    found *f = userdata;
+    size_t used = strlen(f->text);
+
+    snprintf(f->text + used, sizeof f->text - used, "[%d %s %s %o %d]", (int)entry->kind,
+             entry->name.ptr, entry->link.ptr, (unsigned)entry->mode, (int)entry->size);
+    return f->answer;
+}
+
+static waldo_status on_data(void *userdata, waldo_str bytes)
+{
+    found *f = userdata;
+
+    f->pieces++;
+    strncat(f->text, bytes.ptr, bytes.len);
+    return WALDO_OK;
+}
+
+static const waldo__untar_fns fns = { on_entry, on_data };
+
+/* Feed it in pieces of one size. */
+static waldo_status unpack(waldo_str archive, size_t piece, found *f, int *ret_whole)
+{
+    waldo__untar untar;
+    waldo_status status = WALDO_OK;
+
+    waldo__untar_init(&untar, &fns, f);
+    for (size_t at = 0; at < archive.len && status == WALDO_OK; at += piece) {
+        size_t len = archive.len - at < piece ? archive.len - at : piece;
+
+        status = waldo__untar_feed(&untar, waldo__strn(archive.ptr + at, len));
+    }
+    *ret_whole = waldo__untar_whole(&untar);
+    waldo__untar_free(&untar);
+    return status;
+}
+
+/* What our writer makes, of every kind and with names of every length, comes back. */
+static void there_and_back(void **state)
+{
+    static const size_t lengths[] = { 1, 98, 99, 100, 101, 102, 980, 981, 982, 983, 4096 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char name[4097];
+        char expected[20000];
+        const waldo__tar_entry entries[] = {
+            { .name = "d", .is_folder = 1, .mode = 0755 },
+            { .name = name, .mode = 0640, .bytes = WALDO__S("content"), .mtime_s = 1 },
+            { .name = "l", .link = name, .mode = 0777 },
+            { .name = "after", .mode = 0600 },
+        };
+        waldo__buf out = WALDO__BUF_INIT(100000);
+
+        memset(name, 'n', lengths[i]);
+        name[lengths[i]] = '\0';
+        for (size_t j = 0; j < sizeof entries / sizeof *entries; j++) {
+            assert_int_equal(waldo__tar_put(&out, &entries[j]), WALDO_OK);
+        }
+        waldo__tar_end(&out);
+        snprintf(expected, sizeof expected,
+                 "[3 d  755 0][0 %s  640 7]content[2 l %s 777 0][0 after  600 0]", name, name);
+        for (size_t piece = 1; piece < 1500; piece += piece < 20 ? 1 : 491) {
+            found f = { .answer = WALDO_OK };
+            int whole = 0;
+
+            assert_int_equal(unpack(waldo__buf_str(&out), piece, &f, &whole), WALDO_OK);
+            assert_int_equal(whole, 1);
+            assert_string_equal(f.text, expected);
+        }
+        waldo__buf_free(&out);
+    }
+}
+
+static void cut_archives(void **state)
+{
+    const waldo__tar_entry entry = { .name = "f", .bytes = WALDO__S("abc") };
+    waldo__buf out = WALDO__BUF_INIT(10000);
+
+    (void)state;
+    waldo__tar_put(&out, &entry);
+    waldo__tar_end(&out);
+    for (size_t len = 0; len < out.len; len++) {
+        found f = { .answer = WALDO_OK };
+        int whole = 1;
+
+        assert_int_equal(unpack(waldo__strn(out.ptr, len), 7, &f, &whole), WALDO_OK);
+        assert_int_equal(whole, 0);
+    }
+    waldo__buf_free(&out);
+}
+
+static void spoil(char *block, size_t at, char byte)
+{
+    unsigned sum = 0;
+
+    block[at] = byte;
+    for (int i = 0; i < 512; i++) {
+        sum += i >= 148 && i < 156 ? ' ' : (unsigned char)block[i];
+    }
+    snprintf(block + 148, 8, "%06o", sum);
+}
+
+static void no_archives(void **state)
+{
+    const waldo__tar_entry entry = { .name = "f", .bytes = WALDO__S("abc") };
+    static const struct {
+        size_t at;
+        char byte;
+        waldo_status status;
+    } rows[] = {
+        { 0, '\0', WALDO_EPROTO },     /* no name */
+        { 124, '9', WALDO_EPROTO },    /* no octal size */
+        { 124, '\xff', WALDO_EPROTO }, /* a size above 63 bits */
+        { 100, 'x', WALDO_EPROTO },    /* no mode */
+        { 136, 'x', WALDO_EPROTO },    /* no time */
+        { 156, 'Z', WALDO_OK },        /* a kind that is not known */
+        { 156, 'x', WALDO_EPROTO },    /* pax records that are none */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        waldo__buf out = WALDO__BUF_INIT(10000);
+        found f = { .answer = WALDO_OK };
+        int whole;
+
+        waldo__tar_put(&out, &entry);
+        waldo__tar_end(&out);
+        spoil(out.ptr, rows[i].at, rows[i].byte);
+        assert_int_equal(unpack(waldo__buf_str(&out), 100, &f, &whole), rows[i].status);
+        waldo__buf_free(&out);
+    }
+    for (size_t at = 0; at < 512; at += 7) { /* the sum is wrong */
+        waldo__buf out = WALDO__BUF_INIT(10000);
+        found f = { .answer = WALDO_OK };
+        int whole;
+
+        waldo__tar_put(&out, &entry);
+        out.ptr[at] ^= 1;
+        assert_int_equal(unpack(waldo__buf_str(&out), 512, &f, &whole), WALDO_EPROTO);
+        assert_int_equal(f.text[0], 0);
+        waldo__buf_free(&out);
+    }
+}
+
+static void what_describes_is_bounded(void **state)
+{
+    static char huge[70000];
+    const waldo__tar_entry entry = { .name = "f", .bytes = { huge, sizeof huge } };
+    waldo__buf out = WALDO__BUF_INIT(100000);
+    found f = { .answer = WALDO_OK };
+    int whole;
+
+    (void)state;
+    memset(huge, 'n', sizeof huge);
+    waldo__tar_put(&out, &entry);
+    spoil(out.ptr, 156, 'L');
+    assert_int_equal(unpack(waldo__buf_str(&out), 512, &f, &whole), WALDO_ETOOBIG);
+    waldo__buf_free(&out);
+    out = WALDO__BUF_INIT(100000); /* a name above 16 KiB */
+    waldo__tar_put(&out, &(waldo__tar_entry){ .name = "f", .bytes = { huge, 20000 } });
+    spoil(out.ptr, 156, 'L');
+    waldo__tar_put(&out, &entry);
+    assert_int_equal(unpack(waldo__buf_str(&out), 512, &f, &whole), WALDO_ETOOBIG);
+    waldo__buf_free(&out);
+}
+
+static void a_user_may_stop(void **state)
+{
+    const waldo__tar_entry entry = { .name = "f", .bytes = WALDO__S("abc") };
+    waldo__buf out = WALDO__BUF_INIT(10000);
+    found f = { .answer = WALDO_ECANCELED };
+    int whole;
+
+    (void)state;
+    waldo__tar_put(&out, &entry);
+    waldo__tar_put(&out, &entry);
+    assert_int_equal(unpack(waldo__buf_str(&out), 10000, &f, &whole), WALDO_ECANCELED);
+    assert_string_equal(f.text, "[0 f  0 3]");
+    waldo__buf_free(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_split), cmocka_unit_test(not_whole),
-        cmocka_unit_test(not_frames),  cmocka_unit_test(a_failure_stops),
-        cmocka_unit_test(archives),    cmocka_unit_test(archives_that_cannot_be),
+        cmocka_unit_test(every_split),     cmocka_unit_test(not_whole),
+        cmocka_unit_test(not_frames),      cmocka_unit_test(a_failure_stops),
+        cmocka_unit_test(archives),        cmocka_unit_test(archives_that_cannot_be),
+        cmocka_unit_test(there_and_back),  cmocka_unit_test(cut_archives),
+        cmocka_unit_test(no_archives),     cmocka_unit_test(what_describes_is_bounded),
+        cmocka_unit_test(a_user_may_stop),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);
