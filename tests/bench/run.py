@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure waldo, bare libcurl and the Node peers in one interleaved run; print one table.
+"""Measure waldo, bare libcurl, the Node peers and Docker in one interleaved run; print one table.
 
     sh tests/bench/run.sh                 builds a release first, takes some minutes
     sh tests/bench/run.sh --rounds 3      fewer repetitions
@@ -22,6 +22,8 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
+import docker_rows
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PAGE = ROOT / "docs" / "performance.md"
@@ -40,6 +42,10 @@ SIZES = {
     "active": (10000, 20),
     "starts": (20, 2),
     "execs": (100, 3),
+    "docker_execs": (60, 2),
+    "docker_many": (20, 1),
+    "docker_files": (20, 1),
+    "docker_opens": (8, 1),
 }
 
 
@@ -97,6 +103,27 @@ class Bench:
         self.rounds = []  # one {(scenario, program): figures} a round
         self.missing = {}
         self.commands = self.find_programs()
+        self.docker = self.find_docker()
+
+    def find_docker(self):
+        """The engine, or None, with the reason among the missing."""
+        docker = None
+        if not (self.folder / "bench_docker_latency").exists():
+            self.missing["Docker"] = "bench_docker_latency is not built"
+        else:
+            docker = docker_rows.Docker()
+            if docker.missing:
+                self.missing["Docker"] = docker.missing
+                return None
+            for name in ("dockerode", "docker_py"):
+                if name not in docker_rows.peers():
+                    self.missing[name] = "its packages are not installed; run.sh does that"
+        return docker
+
+    def close(self):
+        self.standin.close()
+        if self.docker:
+            self.docker.close()
 
     def find_programs(self):
         commands = {"libcurl": [str(self.folder / "bench_bare_curl")]}
@@ -175,6 +202,11 @@ class Bench:
         if (self.folder / "bench_exec_latency").exists():
             results["exec", "all"] = self.run(
                 [str(self.folder / "bench_exec_latency"), str(self.sizes["execs"])], pinned=False)
+        if self.docker:
+            figures = self.docker.measure(lambda command: self.run(command, pinned=False),
+                                          self.folder / "bench_docker_latency", self.sizes)
+            for mode, row in figures.items():
+                results["docker " + mode, "all"] = row
         self.rounds.append(results)
 
     def startup(self):
@@ -337,7 +369,7 @@ def first_line(*command):
     return (done.stdout or done.stderr).splitlines()[0].strip()
 
 
-def machine():
+def machine(docker):
     cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="ascii")
                 if line.startswith("model name")), platform.machine())
     packages = json.loads((HERE / "package.json").read_text())["dependencies"]
@@ -345,7 +377,7 @@ def machine():
     return (f"{cpu}, {os.cpu_count()} cores, Linux {platform.release()}; "
             f"{first_line('cc', '--version')}; {first_line('curl-config', '--version')}; "
             f"node {first_line('node', '--version')}; {versions}; "
-            f"{first_line('bwrap', '--version')}")
+            f"{first_line('bwrap', '--version')}{'; Docker Engine ' + docker.version if docker else ''}")
 
 
 def main():
@@ -369,7 +401,7 @@ def main():
         print(failure, file=sys.stderr)
         return 1
     finally:
-        bench.standin.close()
+        bench.close()
     if options.json:
         options.json.write_text(json.dumps(
             [{"/".join(key): figures for key, figures in results.items()}
@@ -379,8 +411,10 @@ def main():
     cold_rows(table)
     memory_rows(table)
     exec_rows(table)
+    if bench.docker:
+        docker_rows.rows(table)
     size_rows(table, folder)
-    text = (f"Machine: {machine()}. Load average {load:.1f} before, {os.getloadavg()[0]:.1f} after; "
+    text = (f"Machine: {machine(bench.docker)}. Load average {load:.1f} before, {os.getloadavg()[0]:.1f} after; "
             f"{bench.sizes['rounds']} rounds.\n\n")
     for name, reason in bench.missing.items():
         text += f"Not measured: {name} ({reason}).\n\n"

@@ -11,6 +11,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import docker_rows  # noqa: E402
 import run  # noqa: E402
 
 BUILD = Path(os.environ.get("WALDO_BUILD", HERE.parent.parent / "build"))
@@ -56,6 +57,17 @@ def test_every_way_to_run_a_command_ran(bench):
     figures, _ = bench
     assert {"host", "bwrap", "waldo"} <= set(figures["exec/all"])
     assert {"libcurl_init", "libcurl_request", "waldo"} <= set(figures["startup/all"])
+
+
+def test_every_way_to_use_docker_ran(bench):
+    figures, page = bench
+    ways = {"exec": {"host", "bwrap", "waldo", "api", "cli", *docker_rows.peers()[::3]},
+            "many": {"waldo", "waldo_16", "api_16"},
+            "files": {"waldo_in", "waldo_out", "api_in", "api_out"},
+            "open": {"waldo", "api"}}
+    for mode, names in ways.items():
+        assert names <= set(figures[f"docker {mode}/all"]), mode
+    assert "Not measured: Docker" not in page
 
 
 def test_both_languages_say_the_same_words():

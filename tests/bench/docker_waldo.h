@@ -1,0 +1,21 @@
+/* waldo's side of docker_latency.c: public headers only. */
+#ifndef WALDO_TESTS_BENCH_DOCKER_WALDO_H
+#define WALDO_TESTS_BENCH_DOCKER_WALDO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* sandbox: a sandbox string. */
+bool waldo_side_begin(const char *sandbox);
+void waldo_side_end(void);
+
+/* A new sandbox, not yet opened, in place of the one before, which is closed and waited for. */
+bool waldo_side_renew(void);
+
+/* So many of `true` at once. */
+bool waldo_side_exec(int count);
+
+bool waldo_side_write(size_t bytes);
+bool waldo_side_read(size_t bytes);
+
+#endif
