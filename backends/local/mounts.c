@@ -90,6 +90,17 @@ static void add_etc(local_command *command, const waldo_backend_spec *spec)
     }
 }
 
+/* In memory, which has to end somewhere. */
+static void add_tmpfs(local_command *command, const char *size, const char *path)
+{
+    waldo__local_add(command, "--perms");
+    waldo__local_add(command, "1777");
+    waldo__local_add(command, "--size");
+    waldo__local_add(command, size);
+    waldo__local_add(command, "--tmpfs");
+    waldo__local_add(command, path);
+}
+
 void waldo__local_add_root(local_command *command, const waldo_backend_spec *spec)
 {
     static const char *const tops[] = { "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32" };
@@ -107,12 +118,11 @@ void waldo__local_add_root(local_command *command, const waldo_backend_spec *spe
     waldo__local_add(command, "/proc");
     waldo__local_add(command, "--dev");
     waldo__local_add(command, "/dev");
-    waldo__local_add(command, "--perms");
-    waldo__local_add(command, "1777");
-    waldo__local_add(command, "--size");
-    waldo__local_add(command, size);
-    waldo__local_add(command, "--tmpfs");
-    waldo__local_add(command, "/tmp");
+    add_tmpfs(command, size, "/dev/shm");
+    /* It is in memory, too, and without a limit of its own. */
+    waldo__local_add(command, "--remount-ro");
+    waldo__local_add(command, "/dev");
+    add_tmpfs(command, size, "/tmp");
     waldo__local_add(command, "--perms");
     waldo__local_add(command, "0700");
     waldo__local_add(command, "--dir");
