@@ -139,9 +139,9 @@ static void on_read(void *userdata, waldo_status status, waldo_str bytes, uint64
         return;
     }
     waldo__buf_add_str(&ch->content, bytes);
-    if (ch->content.status != WALDO_OK) {
-        waldo__op_fail(ch->op, ch->content.status, "changes: %s is too large for a patch",
-                       info->name.ptr);
+    if (ch->content.status != WALDO_OK || file_size > CONTENT_MAX) {
+        waldo__op_fail(ch->op, ch->content.status != WALDO_OK ? ch->content.status : WALDO_ETOOBIG,
+                       "changes: %s is too large for a patch", info->name.ptr);
         return;
     }
     if (!gone && bytes.len > 0 && ch->content.len < file_size) {
