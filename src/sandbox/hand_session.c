@@ -1,5 +1,6 @@
 #include "sandbox/hand_session.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -173,12 +174,19 @@ static waldo_status on_start_error(waldo__hand_call *call, const waldo__hand_eve
         [WALDO_HAND_PHASE_UNSUPPORTED] = { WALDO_ENOTSUP, "asks for what the hand cannot do" },
         [WALDO_HAND_PHASE_PTY] = { WALDO_ESTART, "could not be given a terminal" },
     };
+    static const waldo__hand_exit unknown = { .flags = WALDO_HAND_EXIT_LOST,
+                                              .how = WALDO_HAND_HOW_UNKNOWN };
     size_t phase = event->u.start_error.phase;
     waldo_error *error = NULL;
     waldo__hand_end end;
 
     if (call->type != WALDO_HAND_RUN || call->started) {
         return WALDO_EPROTO;
+    }
+    /* The process that was to start it died, perhaps by its command: that may have run. */
+    if (phase == WALDO_HAND_PHASE_RESOURCES && event->u.start_error.err == EIO) {
+        end_call(call, &(waldo__hand_end){ .exit = &unknown });
+        return WALDO_OK;
     }
     phase = phase < WALDO__COUNT(phases) ? phase : 0;
     end = (waldo__hand_end){ .status = phases[phase].status };

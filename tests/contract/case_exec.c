@@ -441,6 +441,20 @@ static void timeout_ends_the_tree(void **state)
     no_process_left(c, "7101");
 }
 
+/* A command that ends its own job parent, however early, was started: its end is not known. */
+static void losing_its_parent_is_no_failed_start(void **state)
+{
+    contract *c = *state;
+    waldo_exec_result *result;
+
+    NEED(c, WALDO_BACKEND_CHANNEL);
+    for (int i = 0; i < 30; i++) {
+        result = run(c, &WALDO_EXEC(.cmd = "kill -9 $PPID"));
+        assert_true(result->end == WALDO_EXEC_LOST || result->end == WALDO_EXEC_EXITED);
+        waldo_exec_result_free(result);
+    }
+}
+
 static void daemon_does_not_delay(void **state)
 {
     contract *c = *state;
@@ -498,6 +512,7 @@ const struct CMUnitTest exec_cases[] = {
     CASE(signals),
     CASE(written_input),
     CASE(timeout_ends_the_tree),
+    CASE(losing_its_parent_is_no_failed_start),
     CASE(daemon_does_not_delay),
     CASE(long_scripts),
 };
