@@ -70,6 +70,27 @@ static int get_number(const unsigned char *field, size_t len, uint64_t *ret_valu
     return 1;
 }
 
+/* SECONDS[.FRACTION] of pax; what is before 1970, or is no time, counts as then. */
+static int64_t get_seconds(waldo_str text)
+{
+    int64_t value = 0;
+
+    waldo__str_int(waldo__strn(text.ptr, waldo__str_find(text, '.')), &value);
+    return value > 0 ? value : 0;
+}
+
+/* GNU writes times before 1970 as negative numbers. */
+static int get_mtime(const unsigned char *field, size_t len, int64_t *ret_value)
+{
+    uint64_t value = 0;
+
+    if (field[0] != 0xff && !get_number(field, len, &value)) {
+        return 0;
+    }
+    *ret_value = value < INT64_MAX ? (int64_t)value : 0;
+    return 1;
+}
+
 static int sum_is_right(const unsigned char *block)
 {
     uint64_t said = 0;
@@ -125,6 +146,11 @@ static int take_record(waldo__untar *untar, waldo_str *rest)
         }
         untar->size = (uint64_t)number;
         untar->has_size = 1;
+    } else if (waldo__str_is(key, "mtime")) {
+        untar->mtime_s = get_seconds(value);
+        untar->has_mtime = 1;
+    } else if (waldo__str_starts(key, "GNU.sparse.")) {
+        untar->status = WALDO_ENOTSUP; /* its content is a map and pieces, not the file */
     }
     return 1;
 }
@@ -186,10 +212,10 @@ static waldo_status give_entry(waldo__untar *untar, uint64_t size)
     const unsigned char *block = untar->block;
     waldo__untar_entry entry = { .kind = kind_of((char)block[AT_TYPE]), .size = size };
     uint64_t mode = 0;
-    uint64_t mtime = 0;
     waldo_status status = WALDO_OK;
 
-    if (!get_number(block + AT_MODE, 8, &mode) || !get_number(block + AT_MTIME, 12, &mtime)) {
+    if (!get_number(block + AT_MODE, 8, &mode) ||
+        !get_mtime(block + AT_MTIME, 12, &entry.mtime_s)) {
         return WALDO_EPROTO;
     }
     if (untar->name.len == 0) {
@@ -201,7 +227,9 @@ static waldo_status give_entry(waldo__untar *untar, uint64_t size)
     entry.name = waldo__buf_str(&untar->name);
     entry.link = waldo__buf_str(&untar->link);
     entry.mode = (uint32_t)(mode & 07777);
-    entry.mtime_s = mtime < INT64_MAX ? (int64_t)mtime : 0;
+    if (untar->has_mtime) {
+        entry.mtime_s = untar->mtime_s;
+    }
     if (status == WALDO_OK && entry.name.len == 0) {
         status = WALDO_EPROTO;
     }
@@ -210,7 +238,7 @@ static waldo_status give_entry(waldo__untar *untar, uint64_t size)
     }
     waldo__buf_clear(&untar->name);
     waldo__buf_clear(&untar->link);
-    untar->has_size = 0;
+    untar->has_size = untar->has_mtime = 0;
     return status;
 }
 
@@ -238,6 +266,9 @@ static waldo_status take_header(waldo__untar *untar)
         return WALDO_OK;
     }
     untar->zeroes = 0;
+    if (type == 'S') {
+        return WALDO_ENOTSUP;
+    }
     if (!sum_is_right(block) || !get_number(block + AT_SIZE, 12, &size)) {
         return WALDO_EPROTO;
     }
@@ -306,4 +337,24 @@ waldo_status waldo__untar_feed(waldo__untar *untar, waldo_str bytes)
         bytes = waldo__strn(bytes.ptr + len, bytes.len - len);
     }
     return untar->status;
+}
+
+waldo_status waldo__untar_path(waldo_str name, waldo__buf *out)
+{
+    waldo_str rest = name;
+    waldo_str part;
+
+    if (name.len > 0 && name.ptr[0] == '/') {
+        return WALDO_EPATH;
+    }
+    while (waldo__str_split(&rest, '/', &part)) {
+        if (waldo__str_is(part, "..")) {
+            return WALDO_EPATH;
+        }
+        if (part.len > 0 && !waldo__str_is(part, ".")) {
+            waldo__buf_puts(out, out->len > 0 ? "/" : "");
+            waldo__buf_add_str(out, part);
+        }
+    }
+    return out->status;
 }

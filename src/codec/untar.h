@@ -25,7 +25,7 @@ typedef struct waldo__untar_entry {
     waldo_str link;
     uint32_t mode; /* permission bits */
     uint64_t size;
-    int64_t mtime_s;
+    int64_t mtime_s; /* since 1970; 0 for what is before */
 } waldo__untar_entry;
 
 /* A failure of either stops the feed and sticks. */
@@ -48,6 +48,8 @@ typedef struct waldo__untar {
     waldo__buf link;
     uint64_t size;
     int has_size;
+    int64_t mtime_s;
+    int has_mtime;
     int zeroes; /* whole blocks of them: two end the archive */
     waldo_status status;
 } waldo__untar;
@@ -55,10 +57,19 @@ typedef struct waldo__untar {
 void waldo__untar_init(waldo__untar *untar, const waldo__untar_fns *fns, void *userdata);
 void waldo__untar_free(waldo__untar *untar);
 
-/* WALDO_EPROTO for what is no archive; a name above 16 KiB is WALDO_ETOOBIG. */
+/*
+ * WALDO_EPROTO for what is no archive; a name above 16 KiB is WALDO_ETOOBIG, a sparse file
+ * WALDO_ENOTSUP.
+ */
 waldo_status waldo__untar_feed(waldo__untar *untar, waldo_str bytes);
 
 /* 1 when the archive's end was seen; bytes behind it are ignored. */
 int waldo__untar_whole(const waldo__untar *untar);
+
+/*
+ * The normal form of an entry's name for a place below some folder: relative, without empty parts,
+ * "." and a slash at the end; "" for the folder itself. EPATH for an absolute name and any "..".
+ */
+waldo_status waldo__untar_path(waldo_str name, waldo__buf *out);
 
 #endif

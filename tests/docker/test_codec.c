@@ -343,6 +343,96 @@ static void a_user_may_stop(void **state)
     waldo__buf_free(&out);
 }
 
+static int64_t last_mtime;
+
+static waldo_status on_time(void *userdata, const waldo__untar_entry *entry)
+{
+    (void)userdata;
+    last_mtime = entry->mtime_s;
+    return WALDO_OK;
+}
+
+static void times(void **state)
+{
+    static const struct {
+        const char *record; /* of pax; NULL: none */
+        const char *field;
+        int64_t mtime;
+    } rows[] = { { NULL, "00000000011", 9 },
+                 { NULL, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe", 0 },
+                 { "19 mtime=1700.9999\n", "00000000011", 1700 },
+                 { "14 mtime=-1.5\n", "00000000011", 0 },
+                 { "11 mtime=x\n", "00000000011", 0 } };
+    static const waldo__untar_fns time_fns = { on_time, on_data };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *record = rows[i].record;
+        const waldo__tar_entry describing = { .name = "pax", .bytes = waldo__str(record) };
+        waldo__buf out = WALDO__BUF_INIT(10000);
+        found f = { .answer = WALDO_OK };
+        waldo__untar untar;
+        size_t at = 0;
+
+        if (record != NULL) {
+            waldo__tar_put(&out, &describing);
+            spoil(out.ptr, 156, 'x');
+            at = out.len;
+        }
+        waldo__tar_put(&out, &(waldo__tar_entry){ .name = "f" });
+        memcpy(out.ptr + at + 136, rows[i].field, strlen(rows[i].field));
+        spoil(out.ptr + at, 156, '0');
+        waldo__untar_init(&untar, &time_fns, &f);
+        assert_int_equal(waldo__untar_feed(&untar, waldo__buf_str(&out)), WALDO_OK);
+        assert_int_equal(last_mtime, rows[i].mtime);
+        waldo__untar_free(&untar);
+        waldo__buf_free(&out);
+    }
+}
+
+static void sparse_files(void **state)
+{
+    waldo__buf out = WALDO__BUF_INIT(10000);
+    found f = { .answer = WALDO_OK };
+    int whole;
+
+    (void)state;
+    waldo__tar_put(&out, &(waldo__tar_entry){ .name = "f" });
+    spoil(out.ptr, 156, 'S');
+    assert_int_equal(unpack(waldo__buf_str(&out), 512, &f, &whole), WALDO_ENOTSUP);
+    waldo__buf_clear(&out);
+    waldo__tar_put(
+        &out, &(waldo__tar_entry){ .name = "pax", .bytes = WALDO__S("22 GNU.sparse.major=1\n") });
+    spoil(out.ptr, 156, 'x');
+    waldo__tar_put(&out, &(waldo__tar_entry){ .name = "f" });
+    assert_int_equal(unpack(waldo__buf_str(&out), 512, &f, &whole), WALDO_ENOTSUP);
+    waldo__buf_free(&out);
+}
+
+static void places(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *path; /* NULL: nowhere */
+    } rows[] = { { "a/b", "a/b" },   { "./a//b/", "a/b" }, { ".", "" },
+                 { "./", "" },       { "", "" },           { "...", "..." },
+                 { "a..b", "a..b" }, { "/a", NULL },       { "/", NULL },
+                 { "..", NULL },     { "a/../b", NULL },   { "a/..", NULL },
+                 { "../a", NULL },   { "a/./b", "a/b" },   { "a\n\xff", "a\n\xff" } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        waldo__buf out = WALDO__BUF_INIT(100);
+        waldo_status status = waldo__untar_path(waldo__str(rows[i].name), &out);
+
+        assert_int_equal(status, rows[i].path != NULL ? WALDO_OK : WALDO_EPATH);
+        if (rows[i].path != NULL) {
+            assert_string_equal(waldo__buf_str(&out).ptr, rows[i].path);
+        }
+        waldo__buf_free(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,7 +441,8 @@ int main(void)
         cmocka_unit_test(archives),        cmocka_unit_test(archives_that_cannot_be),
         cmocka_unit_test(there_and_back),  cmocka_unit_test(cut_archives),
         cmocka_unit_test(no_archives),     cmocka_unit_test(what_describes_is_bounded),
-        cmocka_unit_test(a_user_may_stop),
+        cmocka_unit_test(a_user_may_stop), cmocka_unit_test(times),
+        cmocka_unit_test(sparse_files),    cmocka_unit_test(places),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,17 @@ typedef struct heard {
 static waldo_status on_entry(void *userdata, const waldo__untar_entry *entry)
 {
     heard *h = userdata;
+    waldo__buf path = WALDO__BUF_INIT(WALDO__UNTAR_NAME_MAX);
+    waldo_str place;
 
+    if (waldo__untar_path(entry->name, &path) == WALDO_OK) {
+        place = waldo__buf_str(&path);
+        must_hold(place.ptr[0] != '/' && strstr(place.ptr, "//") == NULL &&
+                      strncmp(place.ptr, "../", 3) != 0 && strstr(place.ptr, "/../") == NULL &&
+                      strcmp(place.ptr, "..") != 0 && !waldo__str_ends(place, "/"),
+                  "a place below");
+    }
+    waldo__buf_free(&path);
     must_hold(h->left == 0, "content is whole before the next entry");
     must_hold(entry->name.len > 0 && entry->name.len <= WALDO__UNTAR_NAME_MAX &&
                   strlen(entry->name.ptr) == entry->name.len &&
