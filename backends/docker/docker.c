@@ -4,41 +4,12 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rand.h"
-#include "docker.h"
+#include "machine.h"
 
-enum {
-    PING_MS = 5000,
-    QUICK_MS = 10000,
-    SLOW_MS = 60000,
-    ATTACH_MS = 20000,
-    ABANDON_MS = 250,
-    NAME_SIZE = 64
-};
+enum { ABANDON_MS = 250 };
 
 static const char *const option_names[] = { "user", "runtime", "pull", "platform",
                                             "host", "tmp",     NULL };
-
-struct waldo_machine {
-    docker_engine engine;
-    docker_options options;
-    docker_call call;        /* one at a time */
-    docker_channel *channel; /* until it is handed over */
-    char name[NAME_SIZE];    /* of the container */
-    int created;             /* 1: a container may be there */
-    int creating;            /* 1: the engine is at it */
-    int waiting;             /* for the removal that is in progress */
-    int pulled;
-    int64_t deadline_ns;
-    waldo__buf pull_error;
-    waldo__task task; /* completions */
-    waldo_backend_done_fn done;
-    void *userdata;
-    waldo_status status;
-    waldo_error *error;
-    waldo__task channel_task;
-    waldo_backend_channel_fn channel_done;
-    void *channel_userdata;
-};
 
 static void machine_free(waldo_machine *machine)
 {
@@ -66,7 +37,7 @@ static void complete_open(void *userdata)
     waldo_error_free(error);
 }
 
-static void opened(waldo_machine *machine, waldo_status status, waldo_error *error)
+void waldo__docker_opened(waldo_machine *machine, waldo_status status, waldo_error *error)
 {
     machine->status = status;
     machine->error = error;
@@ -74,25 +45,24 @@ static void opened(waldo_machine *machine, waldo_status status, waldo_error *err
 }
 
 /* An answer that ends the opening; no image is the one that users meet most. */
-static void open_failed(waldo_machine *machine, waldo_status status, const waldo_error *error,
-                        const char *what)
+void waldo__docker_open_failed(waldo_machine *machine, waldo_status status,
+                               const waldo_error *error, const char *what)
 {
     waldo_error *made = NULL;
 
     status = waldo__docker_call_error(&machine->call, status, error, what, &made);
-    opened(machine, status, made);
+    waldo__docker_opened(machine, status, made);
 }
 
-static waldo_status begin(waldo_machine *machine, const char *method, const char *format,
-                          int64_t ms, docker_call_fn done)
+void waldo__docker_begin(waldo_machine *machine, const char *method, const char *what, int64_t ms,
+                         docker_call_fn done)
 {
     waldo__buf path = WALDO__BUF_INIT(4096);
 
-    waldo__buf_printf(&path, "/containers/%s%s", machine->name, format);
+    waldo__buf_printf(&path, "/containers/%s%s", machine->name, what);
     waldo__docker_call_start(&machine->call, method, waldo__buf_str(&path).ptr, ms,
                              machine->deadline_ns, done);
     waldo__buf_free(&path);
-    return WALDO_OK;
 }
 
 static void on_started(void *userdata, waldo_status status, const waldo_error *error)
@@ -100,10 +70,10 @@ static void on_started(void *userdata, waldo_status status, const waldo_error *e
     waldo_machine *machine = userdata;
 
     if (status != WALDO_OK || machine->call.http_status != 204) {
-        open_failed(machine, status, error, "starting the container");
+        waldo__docker_open_failed(machine, status, error, "starting the container");
         return;
     }
-    opened(machine, WALDO_OK, NULL);
+    waldo__docker_opened(machine, WALDO_OK, NULL);
 }
 
 static void on_attached(void *userdata, waldo_status status, const waldo_error *error)
@@ -111,28 +81,28 @@ static void on_attached(void *userdata, waldo_status status, const waldo_error *
     waldo_machine *machine = userdata;
 
     if (status != WALDO_OK) {
-        opened(machine, status, waldo_error_copy(error));
+        waldo__docker_opened(machine, status, waldo_error_copy(error));
         return;
     }
     waldo__buf_free(&machine->call.body);
-    begin(machine, "POST", "/start", SLOW_MS, on_started);
+    waldo__docker_begin(machine, "POST", "/start", DOCKER_SLOW_MS, on_started);
 }
 
 static void on_workspace(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
     waldo_error *made = NULL;
-    int64_t until = waldo__deadline_ns(ATTACH_MS);
+    int64_t until = waldo__deadline_ns(DOCKER_ATTACH_MS);
 
     if (status != WALDO_OK || machine->call.http_status != 200) {
-        open_failed(machine, status, error, "preparing /workspace");
+        waldo__docker_open_failed(machine, status, error, "preparing /workspace");
         return;
     }
     status = waldo__docker_channel_new(&machine->engine, machine->name, machine->options.memory,
                                        until < machine->deadline_ns ? until : machine->deadline_ns,
                                        on_attached, machine, &machine->channel, &made);
     if (status != WALDO_OK) {
-        opened(machine, status, made);
+        waldo__docker_opened(machine, status, made);
     }
 }
 
@@ -141,12 +111,12 @@ static void on_hand(void *userdata, waldo_status status, const waldo_error *erro
     waldo_machine *machine = userdata;
 
     if (status != WALDO_OK || machine->call.http_status != 200) {
-        open_failed(machine, status, error, "putting the hand into the container");
+        waldo__docker_open_failed(machine, status, error, "putting the hand into the container");
         return;
     }
     waldo__buf_clear(&machine->call.body);
     waldo__docker_put_workspace(&machine->options, &machine->call.body);
-    begin(machine, "PUT", "/archive?path=/workspace", SLOW_MS, on_workspace);
+    waldo__docker_begin(machine, "PUT", "/archive?path=/workspace", DOCKER_SLOW_MS, on_workspace);
 }
 
 /* What the engine could not do is said to the log, and is the end when it was asked for. */
@@ -172,8 +142,6 @@ static waldo_status read_created(waldo_machine *machine, waldo_error **ret_err)
     return status;
 }
 
-static void inject(waldo_machine *machine);
-
 /* Podman's socket takes no runtime and does not say so: what it did with it is looked at. */
 static void on_looked_at(void *userdata, waldo_status status, const waldo_error *error)
 {
@@ -183,7 +151,7 @@ static void on_looked_at(void *userdata, waldo_status status, const waldo_error 
     waldo_str runtime;
 
     if (status != WALDO_OK || machine->call.http_status != 200) {
-        open_failed(machine, status, error, "looking at the container");
+        waldo__docker_open_failed(machine, status, error, "looking at the container");
         return;
     }
     status = waldo__json_parse(waldo__buf_str(&machine->call.answer),
@@ -198,10 +166,10 @@ static void on_looked_at(void *userdata, waldo_status status, const waldo_error 
     }
     waldo__json_free(doc);
     if (status != WALDO_OK) {
-        opened(machine, status, made);
+        waldo__docker_opened(machine, status, made);
         return;
     }
-    inject(machine);
+    waldo__docker_inject(machine);
 }
 
 static void on_created(void *userdata, waldo_status status, const waldo_error *error)
@@ -211,26 +179,26 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
 
     machine->creating = 0;
     if (status != WALDO_OK || machine->call.http_status != 201) {
-        open_failed(machine, status, error, "creating the container");
+        waldo__docker_open_failed(machine, status, error, "creating the container");
         return;
     }
     status = read_created(machine, &made);
     if (status != WALDO_OK) {
-        opened(machine, status, made);
+        waldo__docker_opened(machine, status, made);
         return;
     }
     waldo__buf_clear(&machine->call.body);
     if (machine->options.runtime != NULL) {
-        begin(machine, "GET", "/json", QUICK_MS, on_looked_at);
+        waldo__docker_begin(machine, "GET", "/json", DOCKER_QUICK_MS, on_looked_at);
         return;
     }
-    inject(machine);
+    waldo__docker_inject(machine);
 }
 
-static void inject(waldo_machine *machine)
+void waldo__docker_inject(waldo_machine *machine)
 {
     waldo__docker_put_hand(&machine->call.body);
-    begin(machine, "PUT", "/archive?path=/run/waldo", SLOW_MS, on_hand);
+    waldo__docker_begin(machine, "PUT", "/archive?path=/run/waldo", DOCKER_SLOW_MS, on_hand);
 }
 
 static void create(waldo_machine *machine)
@@ -245,7 +213,7 @@ static void create(waldo_machine *machine)
         waldo__docker_escape(&path, waldo__str(machine->options.platform));
     }
     machine->created = machine->creating = 1;
-    waldo__docker_call_start(&machine->call, "POST", waldo__buf_str(&path).ptr, SLOW_MS,
+    waldo__docker_call_start(&machine->call, "POST", waldo__buf_str(&path).ptr, DOCKER_SLOW_MS,
                              machine->deadline_ns, on_created);
     waldo__buf_free(&path);
 }
@@ -295,14 +263,14 @@ static void on_pulled(void *userdata, waldo_status status, const waldo_error *er
 
     machine->call.on_line = NULL;
     if (status != WALDO_OK || machine->call.http_status != 200) {
-        open_failed(machine, status, error, "pulling the image");
+        waldo__docker_open_failed(machine, status, error, "pulling the image");
         return;
     }
     if (machine->pull_error.len > 0) {
         status = waldo_error_set(&made, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
                                  "docker: the image %s could not be pulled: %s",
                                  machine->options.image, waldo__buf_str(&machine->pull_error).ptr);
-        opened(machine, status, made);
+        waldo__docker_opened(machine, status, made);
         return;
     }
     look_at_image(machine);
@@ -359,16 +327,16 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
                                  "pull %s`, or allow it: docker:%s,pull=missing",
                                  machine->engine.text, machine->options.image,
                                  machine->options.image, machine->options.image);
-        opened(machine, status, made);
+        waldo__docker_opened(machine, status, made);
         return;
     }
     if (status != WALDO_OK || machine->call.http_status != 200) {
-        open_failed(machine, status, error, "looking for the image");
+        waldo__docker_open_failed(machine, status, error, "looking for the image");
         return;
     }
     status = check_image(machine, &made);
     if (status != WALDO_OK) {
-        opened(machine, status, made);
+        waldo__docker_opened(machine, status, made);
         return;
     }
     create(machine);
@@ -381,9 +349,18 @@ static void look_at_image(waldo_machine *machine)
     waldo__buf_puts(&path, "/images/");
     waldo__docker_escape(&path, waldo__str(machine->options.image));
     waldo__buf_puts(&path, "/json");
-    waldo__docker_call_start(&machine->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS,
+    waldo__docker_call_start(&machine->call, "GET", waldo__buf_str(&path).ptr, DOCKER_QUICK_MS,
                              machine->deadline_ns, on_image);
     waldo__buf_free(&path);
+}
+
+void waldo__docker_make(waldo_machine *machine)
+{
+    if (machine->options.pull == DOCKER_PULL_ALWAYS) {
+        pull(machine);
+    } else {
+        look_at_image(machine);
+    }
 }
 
 static void on_ping(void *userdata, waldo_status status, const waldo_error *error)
@@ -394,13 +371,11 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
         waldo_error *made = NULL;
 
         status = waldo__docker_engine_agree(&machine->engine, waldo__str(""), &made);
-        opened(machine, status, made);
+        waldo__docker_opened(machine, status, made);
     } else if (status != WALDO_OK || machine->call.http_status != 200) {
-        open_failed(machine, status, error, "asking for its version");
-    } else if (machine->options.pull == DOCKER_PULL_ALWAYS) {
-        pull(machine);
+        waldo__docker_open_failed(machine, status, error, "asking for its version");
     } else {
-        look_at_image(machine);
+        waldo__docker_make(machine);
     }
 }
 
@@ -446,7 +421,7 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
         return status;
     }
     *ret_machine = machine;
-    waldo__docker_call_start(&machine->call, "GET", "/_ping", PING_MS, machine->deadline_ns,
+    waldo__docker_call_start(&machine->call, "GET", "/_ping", DOCKER_PING_MS, machine->deadline_ns,
                              on_ping);
     return WALDO_OK;
 }
@@ -501,7 +476,7 @@ static void on_removed(void *userdata, waldo_status status, const waldo_error *e
 
     if (status == WALDO_OK && code == 409 && !machine->waiting) {
         machine->waiting = 1;
-        begin(machine, "POST", "/wait?condition=removed", 0, on_removed);
+        waldo__docker_begin(machine, "POST", "/wait?condition=removed", 0, on_removed);
         return;
     }
     machine->status = WALDO_OK;
@@ -529,7 +504,7 @@ static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
     waldo__docker_call_free(&machine->call);
     waldo__docker_call_init(&machine->call, &machine->engine, machine);
     if (machine->created) {
-        begin(machine, "DELETE", "?force=1&v=1", 0, on_removed);
+        waldo__docker_begin(machine, "DELETE", "?force=1&v=1", 0, on_removed);
         return;
     }
     waldo__task_init(&machine->task, complete_close, machine);
@@ -543,7 +518,7 @@ static void docker_abandon(waldo_machine *machine)
     int created = machine->created;
     int creating = created && machine->creating;
     docker_engine engine = machine->engine;
-    char name[NAME_SIZE];
+    char name[DOCKER_NAME_SIZE];
 
     memcpy(name, machine->name, sizeof name);
     machine_free(machine);
