@@ -565,8 +565,8 @@ bool files_step(void)
 void files_end(void)
 {
     for (size_t i = 0; i < WALDO_HAND_OPS_MAX; i++) {
-        if (ops[i].type != 0 && ops[i].temp[0] != '\0') {
-            unlinkat(ops[i].dir, ops[i].temp, 0);
+        if (ops[i].type != 0) {
+            files_cancel(ops[i].id);
         }
     }
 }

@@ -8,9 +8,15 @@
 #include "job.h"
 #include "sys.h"
 
+/* What this session may send, and as much that earlier ones have left. */
+#define QUEUE_SIZE (2u * WALDO_HAND_STDIN_WINDOW)
+
 static void take(struct job *job, size_t n)
 {
-    job->in_taken += n;
+    size_t stale = n < job->in_stale ? n : job->in_stale;
+
+    job->in_stale -= stale;
+    job->in_taken += n - stale;
 }
 
 /* Nobody reads it any more: what waits is thrown away, but acknowledged: the host goes on. */
@@ -40,15 +46,20 @@ static size_t write_some(struct job *job, const uint8_t *bytes, size_t len)
 static bool enqueue(struct job *job, const uint8_t *bytes, size_t len)
 {
     if (job->in_queue == NULL) {
-        job->in_queue = map_pages(WALDO_HAND_STDIN_WINDOW);
+        job->in_queue = map_pages(QUEUE_SIZE);
         if (job->in_queue == NULL) {
             return false;
         }
     }
-    if (WALDO_HAND_STDIN_WINDOW - job->in_end < len) {
+    if (QUEUE_SIZE - job->in_end < len) {
         memmove(job->in_queue, job->in_queue + job->in_start, job->in_end - job->in_start);
         job->in_end -= job->in_start;
         job->in_start = 0;
+    }
+    if (QUEUE_SIZE - job->in_end < len) {
+        job->exit.flags |= WALDO_HAND_EXIT_STDIN_BROKEN;
+        take(job, len);
+        return true;
     }
     memcpy(job->in_queue + job->in_end, bytes, len);
     job->in_end += len;
@@ -126,7 +137,7 @@ void job_acknowledge(struct job *job)
     /* After EXIT no frame of the id may follow. */
     if (job->state != JOB_FINISHED) {
         put_u64(payload, job->in_taken);
-        out_frame(WALDO_HAND_CREDIT, job->id, payload, sizeof payload);
+        job_frame(job, WALDO_HAND_CREDIT, payload, sizeof payload);
     }
     job->in_owed -= job->in_taken;
     job->in_taken = 0;
@@ -135,7 +146,7 @@ void job_acknowledge(struct job *job)
 void job_input_free(struct job *job)
 {
     close_fd(&job->in);
-    unmap_pages(job->in_queue, WALDO_HAND_STDIN_WINDOW);
+    unmap_pages(job->in_queue, QUEUE_SIZE);
     job->in_queue = NULL;
     job->in_start = job->in_end = 0;
 }

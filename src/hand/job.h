@@ -18,6 +18,13 @@ enum job_state {
     JOB_FINISHED, /* EXIT was sent; leftovers may live */
 };
 
+/* What of a command the host of this session has been told. */
+enum told {
+    TOLD_NOTHING, /* it was started by an earlier session */
+    TOLD_LISTED,  /* so it was, but JOB_LIST has named it */
+    TOLD_ALL,
+};
+
 /* Last bytes of a stream. */
 struct tail {
     uint8_t *ring;
@@ -40,6 +47,7 @@ struct stream {
 struct job {
     enum job_state state;
     uint32_t id, flags;
+    enum told told;
     int control;
     pid_t parent;
     struct stream streams[2];
@@ -73,6 +81,9 @@ struct job {
     uint8_t *in_queue;
     size_t in_start, in_end;
     size_t in_owed, in_taken; /* not acknowledged; of those taken */
+    size_t in_stale;          /* of earlier sessions, before those */
+
+    uint8_t label_len, label[WALDO_HAND_LABEL_MAX];
 };
 
 static inline bool is_terminal(const struct job *job)
@@ -88,6 +99,12 @@ static inline bool is_kept(const struct job *job)
 /* jobs.c; NULL: none */
 struct job *find_job(uint32_t id);
 struct job *find_reader(uint32_t id); /* the job that is read under an id */
+
+/* A frame about a job under its id, unless this session's host must not hear of it. */
+void job_frame(const struct job *job, uint8_t type, const void *payload, size_t len);
+
+/* start.c: forks the job parent; 0 or an errno with its phase. */
+int job_start(struct job *job, const struct run *run, uint8_t *ret_phase);
 
 /* kept.c */
 void kept_feed(struct job *job); /* sends what there is to its reader */

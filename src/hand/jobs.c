@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 /* The table of commands: starting them, and moving each along its states. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,8 +19,9 @@
 #define OVERDUE_MS         (WALDO_HAND_KILL_WAIT_MS + 1000u) /* after SIGKILL was due */
 
 static struct job *slots[WALDO_HAND_SLOTS_MAX];
-static size_t slot_count; /* slots[0 .. slot_count) are in use */
-static bool strays;       /* a job parent died: its processes are ours now and must go */
+static size_t slot_count;   /* slots[0 .. slot_count) are in use */
+static uint32_t highest_id; /* of all RUNs */
+static bool strays;         /* a job parent died: its processes are ours now and must go */
 
 /* Which slot and part each descriptor of the last jobs_poll belongs to. */
 enum part { PART_CONTROL, PART_OUT, PART_ERR, PART_IN };
@@ -84,6 +84,13 @@ size_t jobs_alive(void)
     return count + strays;
 }
 
+void job_frame(const struct job *job, uint8_t type, const void *payload, size_t len)
+{
+    if (job->told != TOLD_NOTHING) {
+        out_frame(type, job->id, payload, len);
+    }
+}
+
 static void start_error(uint32_t id, int err, uint8_t phase)
 {
     uint8_t payload[WALDO_HAND_START_ERROR_LEN];
@@ -116,6 +123,11 @@ static struct job *new_job(const struct run *run, uint32_t id)
     job->state = JOB_STARTING;
     job->id = id;
     job->flags = run->flags;
+    job->told = TOLD_ALL;
+    job->label_len = (uint8_t)run->label.len;
+    if (job->label_len > 0) {
+        memcpy(job->label, run->label.ptr, job->label_len);
+    }
     job->grace_ms = run->grace_ms;
     if (run->timeout_ms != 0) {
         set_overdue(job, WALDO_HAND_EXIT_TIMED_OUT, (uint64_t)run->timeout_ms + run->grace_ms);
@@ -139,111 +151,6 @@ static void free_job(struct job *job)
     close_fd(&job->streams[1].fd);
     close_fd(&job->control);
     unmap_pages(job, sizeof *job);
-}
-
-/* Stdin for a command without one: /dev/null, or in an image without it an empty pipe. */
-static int open_null(void)
-{
-    int fd = open_path("/dev/null", O_RDONLY);
-    int ends[2];
-
-    if (fd < 0 && make_pipe(ends) == 0) {
-        close(ends[1]);
-        fd = ends[0];
-    }
-    return fd;
-}
-
-static bool open_output(struct job *job, int stream, int *ret_write_end)
-{
-    int ends[2];
-
-    if (make_pipe(ends) != 0) {
-        return false;
-    }
-    set_nonblock(ends[0]);
-    job->streams[stream].fd = ends[0];
-    *ret_write_end = ends[1];
-    return true;
-}
-
-static bool open_input(struct job *job, int *ret_read_end)
-{
-    int ends[2];
-
-    if ((job->flags & WALDO_HAND_RUN_STDIN) == 0) {
-        *ret_read_end = open_null();
-        return *ret_read_end >= 0;
-    }
-    if (make_pipe(ends) != 0) {
-        return false;
-    }
-    set_nonblock(ends[1]);
-    job->in = ends[1];
-    *ret_read_end = ends[0];
-    return true;
-}
-
-/* A terminal is read through one descriptor and written through another. */
-static bool open_terminal(struct job *job, const struct run *run, int *ret_program_end)
-{
-    int ends[2];
-
-    if (!make_pty(ends, run->rows, run->columns)) {
-        return false;
-    }
-    job->streams[0].fd = ends[0];
-    *ret_program_end = ends[1];
-    job->in = control_fd(ends[0], F_DUPFD_CLOEXEC, 0);
-    return job->in >= 0;
-}
-
-/* Opens this side's ends into the job and the command's into fds. */
-static bool open_fds(struct job *job, const struct run *run, struct job_fds *fds,
-                     uint8_t *ret_phase)
-{
-    int pair[2];
-
-    if (is_terminal(job)) {
-        if (!open_terminal(job, run, &fds->in)) {
-            *ret_phase = WALDO_HAND_PHASE_PTY;
-            return false;
-        }
-    } else if (!open_input(job, &fds->in) || !open_output(job, 0, &fds->out) ||
-               ((job->flags & WALDO_HAND_RUN_MERGE) == 0 && !open_output(job, 1, &fds->err))) {
-        return false;
-    }
-    if (make_socket_pair(pair) != 0) {
-        return false;
-    }
-    job->control = pair[0];
-    fds->control = pair[1];
-    return true;
-}
-
-/* Forks the job parent; 0 or an errno with its phase. */
-static int start_parent(struct job *job, const struct run *run, uint8_t *ret_phase)
-{
-    struct job_fds fds = { -1, -1, -1, -1 };
-    pid_t pid = -1;
-    int err = 0;
-
-    if (open_fds(job, run, &fds, ret_phase)) {
-        /* The job's pages are not there in the child. */
-        pid = fork_alone();
-        if (pid == 0) {
-            parent_main(run, &fds);
-        }
-    }
-    if (pid < 0) {
-        err = errno;
-    }
-    job->parent = pid;
-    close_fd(&fds.in);
-    close_fd(&fds.out);
-    close_fd(&fds.err);
-    close_fd(&fds.control);
-    return err;
 }
 
 /* Room for one more kept command: the one that finished first goes. */
@@ -273,6 +180,7 @@ int jobs_run(const struct frame *frame)
     uint8_t phase;
     int err = run_decode(frame, &run, &phase);
 
+    highest_id = frame->id > highest_id ? frame->id : highest_id;
     if (err < 0) {
         return WALDO_HAND_E_PAYLOAD;
     }
@@ -289,7 +197,7 @@ int jobs_run(const struct frame *frame)
     }
     job = new_job(&run, frame->id);
     phase = WALDO_HAND_PHASE_RESOURCES;
-    err = job == NULL ? ENOMEM : start_parent(job, &run, &phase);
+    err = job == NULL ? ENOMEM : job_start(job, &run, &phase);
     if (err != 0) {
         start_error(frame->id, err, phase);
         if (job != NULL) {
@@ -414,6 +322,29 @@ int jobs_credit(const struct frame *frame)
     return 0;
 }
 
+int jobs_list(const struct frame *frame)
+{
+    uint8_t payload[WALDO_HAND_JOB_LEN];
+
+    if (frame->id == 0) {
+        return WALDO_HAND_E_STATE;
+    }
+    for (size_t i = 0; i < slot_count; i++) {
+        struct job *job = slots[i];
+        const struct stream *s = &job->streams[0];
+
+        if (is_kept(job)) {
+            job_encode(payload, job->id, s->total, s->total - s->tail.used,
+                       job->state == JOB_FINISHED ? &job->exit : NULL);
+            out_frame2(WALDO_HAND_JOB, frame->id, payload, sizeof payload, job->label,
+                       job->label_len);
+            job->told = job->told == TOLD_NOTHING ? TOLD_LISTED : job->told;
+        }
+    }
+    out_done(frame->id, 0, 0, 0, highest_id);
+    return 0;
+}
+
 int jobs_forget(const struct frame *frame)
 {
     struct job *job = find_job(frame->id);
@@ -446,6 +377,22 @@ void jobs_cancel_all(void)
 {
     for (size_t i = 0; i < slot_count; i++) {
         jobs_cancel(slots[i]->id, 0);
+    }
+}
+
+void jobs_let_go(void)
+{
+    for (size_t i = 0; i < slot_count; i++) {
+        struct job *job = slots[i];
+
+        job->told = TOLD_NOTHING;
+        job->reader = 0;
+        job->in_stale += job->in_owed - job->in_taken;
+        job->in_owed = job->in_taken = 0;
+        if (!is_kept(job)) {
+            jobs_cancel(job->id, 0);
+            job->id = 0; /* free for others while it ends */
+        }
     }
 }
 
@@ -509,17 +456,33 @@ static void begin_draining(struct job *job, const struct exit_info *info)
     }
 }
 
+/* It did not start. A kept one whose host is gone is kept as lost, for the next to hear of. */
+static void on_no_start(struct job *job, int err, uint8_t phase)
+{
+    struct exit_info info = { .flags = WALDO_HAND_EXIT_LOST };
+
+    if (job->told != TOLD_ALL && is_kept(job)) {
+        begin_draining(job, &info);
+        return;
+    }
+    if (job->told == TOLD_ALL) {
+        start_error(job->id, err, phase);
+    }
+    job->state = JOB_FREE;
+}
+
 static void on_report(struct job *job, const struct report *report)
 {
     uint8_t payload[WALDO_HAND_STARTED_LEN];
 
     if (report->kind == REPORT_STARTED) {
-        put_u32(payload, report->pid);
-        out_frame(WALDO_HAND_STARTED, job->id, payload, sizeof payload);
+        if (job->told == TOLD_ALL) {
+            put_u32(payload, report->pid);
+            out_frame(WALDO_HAND_STARTED, job->id, payload, sizeof payload);
+        }
         job->state = JOB_RUNNING;
     } else if (report->kind == REPORT_ERROR) {
-        start_error(job->id, report->err, report->phase);
-        job->state = JOB_FREE;
+        on_no_start(job, report->err, report->phase);
     } else {
         begin_draining(job, &report->exit);
     }
@@ -534,8 +497,7 @@ static void on_lost(struct job *job)
     strays = true;
     if (job->state == JOB_STARTING) {
         /* Whatever it had begun to start is among the strays. */
-        start_error(job->id, EIO, WALDO_HAND_PHASE_RESOURCES);
-        job->state = JOB_FREE;
+        on_no_start(job, EIO, WALDO_HAND_PHASE_RESOURCES);
     } else if (job->state == JOB_RUNNING) {
         begin_draining(job, &info);
     }
@@ -629,7 +591,7 @@ static void finish(struct job *job)
         }
     }
     exit_encode(payload, info);
-    out_frame(WALDO_HAND_EXIT, job->id, payload, sizeof payload);
+    job_frame(job, WALDO_HAND_EXIT, payload, sizeof payload);
     job->state = JOB_FINISHED;
     job->ended = ++ends;
     if (is_kept(job)) {

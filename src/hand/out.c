@@ -11,6 +11,14 @@
 static uint8_t queue[OUT_CAP];
 static size_t queue_start, queue_end;
 static bool broken;
+static int out_fd = STDOUT_FILENO;
+
+void out_reset(int fd)
+{
+    queue_start = queue_end = 0;
+    broken = false;
+    out_fd = fd;
+}
 
 size_t out_pending(void)
 {
@@ -72,7 +80,7 @@ void out_done(uint32_t id, int err, uint8_t where, uint8_t flags, uint64_t value
 bool out_flush(void)
 {
     while (!broken && queue_start < queue_end) {
-        ssize_t n = write(STDOUT_FILENO, queue + queue_start, out_pending());
+        ssize_t n = write(out_fd, queue + queue_start, out_pending());
 
         if (n > 0) {
             queue_start += (size_t)n;

@@ -152,7 +152,9 @@ static void keep_tail(struct job *job, int stream, const uint8_t *bytes, size_t 
 static void send_output(struct job *job, int stream, uint64_t offset, const uint8_t *bytes,
                         size_t len)
 {
-    out_output(stream_types[stream], job->id, offset, bytes, len);
+    if (job->told == TOLD_ALL) {
+        out_output(stream_types[stream], job->id, offset, bytes, len);
+    }
     job->streams[stream].sent += len;
 }
 

@@ -34,7 +34,7 @@ struct run {
     uint32_t tail[2];
     uint16_t rows, columns;
     bool has_credit, has_size;
-    struct field script, cwd, capture_path;
+    struct field script, cwd, capture_path, label;
     size_t args, envs;
     const struct frame *frame;
 };

@@ -85,6 +85,9 @@ static int take_field(struct run *run, const struct field *field)
         return take_u64(field, &run->credit);
     case WALDO_HAND_F_PTY:
         return take_size(field, run);
+    case WALDO_HAND_F_LABEL:
+        run->label = *field;
+        return field->len > WALDO_HAND_LABEL_MAX ? EINVAL : 0;
     default:
         return (field->tag & WALDO_HAND_FIELD_OPTIONAL) != 0 ? 0 : EOPNOTSUPP;
     }
@@ -134,6 +137,7 @@ int run_decode(const struct frame *frame, struct run *ret_run, uint8_t *ret_phas
     }
     if (err == 0 && ((run.args == 0 && run.script.ptr == NULL) ||
                      (run.has_size && (run.flags & WALDO_HAND_RUN_PTY) == 0) ||
+                     (run.label.len > 0 && (run.flags & WALDO_HAND_RUN_KEEP) == 0) ||
                      run.tail[0] > WALDO_HAND_TAIL_MAX || run.tail[1] > WALDO_HAND_TAIL_MAX)) {
         err = EINVAL;
     }

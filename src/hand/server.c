@@ -24,28 +24,47 @@
 #define ARCH WALDO_HAND_ARCH_NONE
 #endif
 
+/* Beside the codes of ERROR: why a session is over. */
+#define END_INPUT  (-1)
+#define END_OUTPUT (-2)
+#define END_ALL    (-3) /* and the program with it */
+
+#define OWN_FDS (2u + DURABLE_FDS)
+
 static struct inbuf input;
-static struct pollfd fds[2 + JOBS_FDS_MAX];
-static bool greeted, shutting_down;
+static struct pollfd fds[OWN_FDS + JOBS_FDS_MAX];
+static int in_fd = STDIN_FILENO, out_fd = STDOUT_FILENO; /* -1: no session */
+static bool is_durable, greeted, shutting_down;
 static uint32_t shutdown_id;
 static uint64_t shutdown_end_ms;
+
+int check_hello(const struct frame *frame)
+{
+    struct hello hello;
+
+    if (frame->type != WALDO_HAND_HELLO || frame->id != 0 || !hello_decode(frame, &hello) ||
+        hello.max_payload < HOST_PAYLOAD_MIN) {
+        return WALDO_HAND_E_HELLO;
+    }
+    return hello.version < WALDO_HAND_VERSION ? WALDO_HAND_E_VERSION : 0;
+}
 
 static int on_hello(const struct frame *frame)
 {
     struct hello hello;
     uint8_t payload[WALDO_HAND_HELLO_LEN];
+    int err = check_hello(frame);
 
-    if (frame->id != 0 || !hello_decode(frame, &hello) || hello.max_payload < HOST_PAYLOAD_MIN) {
-        return WALDO_HAND_E_HELLO;
+    if (err != 0) {
+        return err;
     }
-    if (hello.version < WALDO_HAND_VERSION) {
-        return WALDO_HAND_E_VERSION;
-    }
+    hello_decode(frame, &hello);
     hello.version = WALDO_HAND_VERSION;
     hello.arch = ARCH;
     hello.features = WALDO_HAND_FEATURE_JOBS | (tree_visible() ? WALDO_HAND_FEATURE_TREE : 0) |
                      (have_openat2() ? WALDO_HAND_FEATURE_BENEATH : 0) |
-                     (have_pty() ? WALDO_HAND_FEATURE_PTY : 0);
+                     (have_pty() ? WALDO_HAND_FEATURE_PTY : 0) |
+                     (is_durable ? WALDO_HAND_FEATURE_LEASE : 0);
     hello.pid = (uint32_t)getpid();
     hello.uid = (uint32_t)geteuid();
     hello.max_payload = WALDO_HAND_PAYLOAD_MAX;
@@ -104,6 +123,26 @@ static int on_reserved(const struct frame *frame)
     return 0;
 }
 
+static int on_lease(const struct frame *frame)
+{
+    uint32_t ms;
+
+    if (!is_durable) {
+        return on_reserved(frame);
+    }
+    if (frame->len < WALDO_HAND_LEASE_LEN) {
+        return WALDO_HAND_E_PAYLOAD;
+    }
+    ms = get_u32(frame->payload);
+    if (ms == 0) {
+        out_done(frame->id, EINVAL, WALDO_HAND_WHERE_REQUEST, 0, 0);
+        return 0;
+    }
+    durable_set_lease(ms);
+    out_done(frame->id, 0, 0, 0, 0);
+    return 0;
+}
+
 static const struct {
     uint8_t type;
     bool new_id; /* begins something under an id that must be fresh */
@@ -127,10 +166,10 @@ static const struct {
     { WALDO_HAND_MKDIR, true, files_request },
     { WALDO_HAND_REMOVE, true, files_request },
     { WALDO_HAND_RENAME, true, files_request },
-    { WALDO_HAND_JOB_LIST, false, on_reserved },
+    { WALDO_HAND_JOB_LIST, false, jobs_list },
     { WALDO_HAND_JOB_ATTACH, true, kept_attach },
     { WALDO_HAND_JOB_FORGET, false, jobs_forget },
-    { WALDO_HAND_LEASE, false, on_reserved },
+    { WALDO_HAND_LEASE, false, on_lease },
     { WALDO_HAND_CONNECT, false, on_reserved },
 };
 
@@ -138,7 +177,7 @@ static const struct {
 static int dispatch(const struct frame *frame)
 {
     if (!greeted) {
-        return frame->type == WALDO_HAND_HELLO ? on_hello(frame) : WALDO_HAND_E_HELLO;
+        return on_hello(frame);
     }
     if (frame->type == WALDO_HAND_HELLO) {
         return WALDO_HAND_E_STATE;
@@ -172,7 +211,7 @@ static int read_input(void)
 {
     size_t room;
     uint8_t *at = inbuf_space(&input, &room);
-    ssize_t n = read(STDIN_FILENO, at, room);
+    ssize_t n = read(in_fd, at, room);
 
     if (n > 0) {
         inbuf_added(&input, (size_t)n);
@@ -181,7 +220,7 @@ static int read_input(void)
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return 0;
     }
-    return inbuf_partial(&input) ? WALDO_HAND_E_TRUNCATED : -1;
+    return inbuf_partial(&input) ? WALDO_HAND_E_TRUNCATED : END_INPUT;
 }
 
 static void send_error(int code)
@@ -196,6 +235,7 @@ static void send_error(int code)
         [WALDO_HAND_E_WINDOW] = "more stdin than allowed",
         [WALDO_HAND_E_TRUNCATED] = "input ended inside a frame",
         [WALDO_HAND_E_MEMORY] = "out of memory",
+        [WALDO_HAND_E_TAKEN] = "a newer session has taken over",
     };
     uint8_t head[WALDO_HAND_ERROR_LEN] = { 0 };
 
@@ -209,7 +249,7 @@ static void flush_last(void)
     uint64_t end = now_ms() + FLUSH_WAIT_MS;
 
     while (out_flush() && out_pending() > 0 && now_ms() < end) {
-        struct pollfd fd = { .fd = STDOUT_FILENO, .events = POLLOUT };
+        struct pollfd fd = { .fd = out_fd, .events = POLLOUT };
 
         wait_fds(&fd, 1, 100);
     }
@@ -229,7 +269,7 @@ static void wait_gone(uint64_t wait_ms)
 }
 
 /* Kills everything and waits for it. */
-static int end_session(int status)
+static int end_all(int status)
 {
     jobs_cancel_all();
     files_end();
@@ -242,13 +282,6 @@ static int end_session(int status)
     return status;
 }
 
-static int end_by_error(int code)
-{
-    send_error(code);
-    flush_last();
-    return end_session(WALDO_HAND_STATUS_PROTOCOL);
-}
-
 static void server_init(void)
 {
     open_standard_fds();
@@ -257,72 +290,113 @@ static void server_init(void)
     control_process(PR_SET_NO_NEW_PRIVS, 1);
     control_process(PR_SET_DUMPABLE, 0);
     control_process(PR_SET_CHILD_SUBREAPER, 1);
-    set_nonblock(STDIN_FILENO);
-    set_nonblock(STDOUT_FILENO);
 }
 
-/* One wait; returns what read_input does. */
+/* The streams of the next session, or of none. */
+static void use_streams(int in, int out)
+{
+    in_fd = in;
+    out_fd = out;
+    out_reset(out);
+    greeted = false;
+    set_nonblock(in);
+    set_nonblock(out);
+}
+
+/* What belongs to the session ends with it; the kept commands stay for the next. */
+static void next_session(void)
+{
+    int in = -1, out = -1;
+
+    jobs_let_go();
+    files_end();
+    durable_next(&input, &in, &out);
+    use_streams(in, out);
+}
+
+/* One wait; 0, or why the session is over. */
 static int turn(int64_t due)
 {
-    size_t own = 2, jobs;
+    size_t jobs;
     int err = 0;
 
-    fds[0] = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
+    fds[0] = (struct pollfd){ .fd = in_fd, .events = POLLIN };
     if (shutting_down || out_pending() >= OUT_INPUT_MARK) {
         fds[0].fd = -1;
     }
-    fds[1] =
-        (struct pollfd){ .fd = STDOUT_FILENO, .events = out_pending() > 0 ? POLLOUT : (short)0 };
-    jobs = jobs_poll(fds + own);
-    if (wait_fds(fds, own + jobs, due) <= 0) {
+    fds[1] = (struct pollfd){ .fd = out_fd, .events = out_pending() > 0 ? POLLOUT : (short)0 };
+    durable_poll(fds + 2);
+    jobs = jobs_poll(fds + OWN_FDS);
+    if (wait_fds(fds, OWN_FDS + jobs, due) <= 0) {
         return 0;
     }
     if (fds[0].revents != 0) {
         err = read_input();
     }
-    jobs_ready(fds + own, jobs);
+    jobs_ready(fds + OWN_FDS, jobs);
     if (err == 0 && (fds[1].revents & (POLLERR | POLLNVAL)) != 0) {
-        return -2;
+        err = END_OUTPUT;
     }
-    return err;
+    return err == 0 ? durable_ready(fds + 2) : err;
 }
 
-int server_main(void)
+/* All that can be done now, then a wait; 0, or why the session is over. */
+static int do_round(void)
 {
-    int err = 0;
+    int64_t due, end;
+    bool files, was_full;
+    /* Whole frames may wait since the output was too full for their answers. */
+    int err = dispatch_all();
 
+    if (err != 0) {
+        return err;
+    }
+    due = jobs_step();
+    files = files_step();
+    was_full = !out_room_for_data();
+    if (!out_flush()) {
+        return END_OUTPUT;
+    }
+    if (shutting_down) {
+        if ((jobs_alive() == 0 && jobs_running() == 0) || now_ms() >= shutdown_end_ms) {
+            out_done(shutdown_id, 0, 0, 0, 0);
+            flush_last();
+            return END_ALL;
+        }
+        due = due >= 0 && due < 50 ? due : 50;
+    }
+    end = durable_step();
+    if (signal_end_seen() || end == 0) {
+        return END_ALL;
+    }
+    due = end > 0 && (due < 0 || end < due) ? end : due;
+    /* Nothing else wakes what waited for room when all of the output was taken at once. */
+    return turn((files || was_full) && out_room_for_data() ? 0 : due);
+}
+
+int server_main(const struct durable *durable)
+{
     server_init();
-    while (err == 0) {
-        int64_t due;
-        bool files, was_full;
+    is_durable = durable != NULL;
+    if (is_durable && !durable_open(durable)) {
+        return WALDO_HAND_STATUS_ABSENT;
+    }
+    use_streams(is_durable ? -1 : STDIN_FILENO, is_durable ? -1 : STDOUT_FILENO);
+    for (;;) {
+        int err = do_round();
 
-        /* Whole frames may wait since the output was too full for their answers. */
-        err = dispatch_all();
-        if (err != 0) {
-            break;
+        if (err > 0) {
+            send_error(err);
+            flush_last();
         }
-        due = jobs_step();
-        files = files_step();
-        was_full = !out_room_for_data();
-        if (!out_flush()) {
-            return end_session(WALDO_HAND_STATUS_OUTPUT);
+        if (err != 0 && is_durable && err != END_ALL && !shutting_down) {
+            next_session();
+        } else if (err != 0) {
+            err = end_all(err > 0             ? WALDO_HAND_STATUS_PROTOCOL
+                          : err == END_OUTPUT ? WALDO_HAND_STATUS_OUTPUT
+                                              : WALDO_HAND_STATUS_OK);
+            durable_next(&input, &in_fd, &out_fd);
+            return err;
         }
-        if (shutting_down) {
-            if ((jobs_alive() == 0 && jobs_running() == 0) || now_ms() >= shutdown_end_ms) {
-                out_done(shutdown_id, 0, 0, 0, 0);
-                flush_last();
-                return end_session(WALDO_HAND_STATUS_OK);
-            }
-            due = due >= 0 && due < 50 ? due : 50;
-        }
-        if (signal_end_seen()) {
-            return end_session(WALDO_HAND_STATUS_OK);
-        }
-        /* Nothing else wakes what waited for room when all of the output was taken at once. */
-        err = turn((files || was_full) && out_room_for_data() ? 0 : due);
     }
-    if (err > 0) {
-        return end_by_error(err);
-    }
-    return end_session(err == -2 ? WALDO_HAND_STATUS_OUTPUT : WALDO_HAND_STATUS_OK);
 }

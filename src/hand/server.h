@@ -10,9 +10,14 @@
 #define OUT_DATA_MARK  (256u * 1024u)
 #define OUT_INPUT_MARK (1024u * 1024u)
 
-int server_main(void);
+/* durable: with the address and lease of a hand that outlives its sessions; NULL: one session. */
+struct durable;
+int server_main(const struct durable *durable);
+/* 0, or the code of an ERROR: what is wrong with a first frame. */
+int check_hello(const struct frame *frame);
 
 /* Output queue. */
+void out_reset(int fd); /* forgets what is in it */
 size_t out_pending(void);
 bool out_room_for_data(void);
 void out_frame(uint8_t type, uint32_t id, const void *payload, size_t len);
@@ -35,12 +40,15 @@ int jobs_signal(const struct frame *frame);
 int jobs_resize(const struct frame *frame);
 int jobs_credit(const struct frame *frame);
 int jobs_forget(const struct frame *frame);
+int jobs_list(const struct frame *frame);
 int kept_attach(const struct frame *frame);
 /* True if a command is read under the id. */
 bool kept_cancel(uint32_t id);
 /* True if the id is a job's. */
 bool jobs_cancel(uint32_t id, uint32_t grace_ms);
 void jobs_cancel_all(void);
+/* The session is over: kept commands go on unseen, the others are killed. */
+void jobs_let_go(void);
 /* Kills the job parents that still live; their processes become ours and are killed as well. */
 void jobs_abandon(void);
 size_t jobs_running(void); /* without EXIT so far */
@@ -60,5 +68,23 @@ bool files_cancel(uint32_t id);
 /* Makes a chunk of DATA for each READ and LIST while there is room; true if there were any. */
 bool files_step(void);
 void files_end(void);
+
+/* Durable mode: who attaches, and whose turn it is. */
+struct durable {
+    const char *address;
+    uint32_t lease_ms;
+};
+
+#define DURABLE_FDS 3u
+bool durable_open(const struct durable *durable);
+void durable_poll(struct pollfd fds[DURABLE_FDS]);
+/* 0 or why the session is over: the code of an ERROR, or -1. */
+int durable_ready(const struct pollfd fds[DURABLE_FDS]);
+/* Lets go of the session's streams; then those of a next one, if somebody has greeted already. */
+bool durable_next(struct inbuf *input, int *ret_in, int *ret_out);
+/* Returns ms until it must be called again, -1 for never; 0: the lease has run out. */
+int64_t durable_step(void);
+void durable_set_lease(uint32_t ms);
+int attach_main(const char *address);
 
 #endif

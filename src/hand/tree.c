@@ -21,8 +21,7 @@ struct proc {
 /* Touched only as far as there are processes. */
 static struct proc procs[PROCS_MAX];
 
-/* Reads a decimal number at *at, moves on past it and one blank. */
-static long next_number(const char **at)
+long next_number(const char **at)
 {
     long value = 0;
 

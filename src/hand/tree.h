@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* Reads a decimal number at *at, moves on past it and one blank. */
+long next_number(const char **at);
+
 /* Is /proc there and does it list processes? */
 bool tree_visible(void);
 

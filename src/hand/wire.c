@@ -195,6 +195,19 @@ void exit_encode(uint8_t out[WALDO_HAND_EXIT_LEN], const struct exit_info *info)
     }
 }
 
+void job_encode(uint8_t out[WALDO_HAND_JOB_LEN], uint32_t job, uint64_t total, uint64_t oldest,
+                const struct exit_info *exit)
+{
+    memset(out, 0, WALDO_HAND_JOB_LEN);
+    put_u32(out, job);
+    out[4] = exit == NULL ? WALDO_HAND_STATE_RUNNING : WALDO_HAND_STATE_ENDED;
+    put_u64(out + 8, total);
+    put_u64(out + 16, oldest);
+    if (exit != NULL) {
+        exit_encode(out + WALDO_HAND_JOB_LEN - WALDO_HAND_EXIT_LEN, exit);
+    }
+}
+
 void done_encode(uint8_t out[WALDO_HAND_DONE_LEN], int32_t err, uint8_t where, uint8_t flags,
                  uint64_t value)
 {

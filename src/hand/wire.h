@@ -82,6 +82,9 @@ bool field_has_nul(const struct field *field);
 bool hello_decode(const struct frame *frame, struct hello *ret_hello);
 void hello_encode(uint8_t out[WALDO_HAND_HELLO_LEN], const struct hello *hello);
 void exit_encode(uint8_t out[WALDO_HAND_EXIT_LEN], const struct exit_info *info);
+/* exit: NULL while it runs. */
+void job_encode(uint8_t out[WALDO_HAND_JOB_LEN], uint32_t job, uint64_t total, uint64_t oldest,
+                const struct exit_info *exit);
 void done_encode(uint8_t out[WALDO_HAND_DONE_LEN], int32_t err, uint8_t where, uint8_t flags,
                  uint64_t value);
 void start_error_encode(uint8_t out[WALDO_HAND_START_ERROR_LEN], int32_t err, uint8_t phase);

@@ -35,7 +35,21 @@ uint64_t test_now_ms(void)
     return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-void client_spawn(struct client *client)
+pid_t client_exec(const char *mode, const char *address, const char *lease, int fd)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        dup2(fd, 0);
+        dup2(fd, 1);
+        execl(client_program, "waldo-hand", mode, address, lease, (char *)NULL);
+        _exit(99);
+    }
+    return pid;
+}
+
+static void start(struct client *client, const char *mode, const char *address)
 {
     int pair[2];
 
@@ -44,14 +58,7 @@ void client_spawn(struct client *client)
     if (client_stream_room > 0) {
         setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &client_stream_room, sizeof client_stream_room);
     }
-    client->pid = fork();
-    assert_true(client->pid >= 0);
-    if (client->pid == 0) {
-        dup2(pair[1], 0);
-        dup2(pair[1], 1);
-        execl(client_program, "waldo-hand", "server", (char *)NULL);
-        _exit(99);
-    }
+    client->pid = client_exec(mode, address, NULL, pair[1]);
     close(pair[1]);
     client->fd = pair[0];
     waldo__hand_decoder_init(&client->decoder, nonce);
@@ -66,15 +73,46 @@ void client_spawn(struct client *client)
     }
 }
 
-void client_open(struct client *client)
+void client_spawn(struct client *client)
+{
+    start(client, "server", NULL);
+}
+
+void client_attach_silently(struct client *client, const char *address)
+{
+    start(client, "attach", address);
+}
+
+static void greet(struct client *client)
 {
     waldo__buf out = WALDO__BUF_INIT(1024);
 
-    client_spawn(client);
     assert_int_equal(waldo__hand_put_hello(&out, nonce), WALDO_OK);
     client_send(client, &out);
     while (!client->decoder.greeted) {
         assert_true(client_read(client, WAIT_MS) > 0);
+    }
+}
+
+void client_open(struct client *client)
+{
+    client_spawn(client);
+    greet(client);
+}
+
+void client_attach(struct client *client, const char *address)
+{
+    client_attach_silently(client, address);
+    greet(client);
+}
+
+static void add_job(struct client *client, const waldo__hand_job *job)
+{
+    if (client->job_count < CLIENT_JOBS) {
+        client->jobs[client->job_count] = *job;
+        memcpy(client->labels[client->job_count], job->label.ptr, job->label.len);
+        client->labels[client->job_count][job->label.len] = '\0';
+        client->job_count++;
     }
 }
 
@@ -130,6 +168,9 @@ static waldo_status on_event(void *userdata, const waldo__hand_event *event)
         break;
     case WALDO_HAND_PONG:
         waldo__buf_add_str(&record->pong, event->u.bytes);
+        break;
+    case WALDO_HAND_JOB:
+        add_job(client, &event->u.job);
         break;
     case WALDO_HAND_CREDIT:
         record->credited += event->u.credit;
@@ -192,17 +233,25 @@ void client_send(struct client *client, waldo__buf *bytes)
     waldo__buf_free(bytes);
 }
 
-int client_wait_exit(struct client *client)
+int client_status(pid_t pid)
 {
     int status = -1;
     uint64_t end = test_now_ms() + WAIT_MS;
 
+    while (waitpid(pid, &status, WNOHANG) == 0 && test_now_ms() < end) {
+        poll(NULL, 0, 5);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int client_wait_exit(struct client *client)
+{
+    int status;
+
     if (client->fd >= 0) {
         close(client->fd);
     }
-    while (waitpid(client->pid, &status, WNOHANG) == 0 && test_now_ms() < end) {
-        poll(NULL, 0, 5);
-    }
+    status = client_status(client->pid);
     for (size_t i = 0; i < CLIENT_IDS; i++) {
         waldo__buf_free(&client->records[i].streams[0]);
         waldo__buf_free(&client->records[i].streams[1]);
@@ -211,7 +260,7 @@ int client_wait_exit(struct client *client)
     }
     free(client->records);
     waldo__hand_decoder_free(&client->decoder);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return status;
 }
 
 void client_close(struct client *client)
@@ -274,6 +323,30 @@ void client_write(struct client *client, uint32_t id, waldo_str bytes)
     assert_int_equal(waldo__hand_put_write_data(&out, id, bytes), WALDO_OK);
     assert_int_equal(waldo__hand_put_write_end(&out, id), WALDO_OK);
     client_send(client, &out);
+}
+
+void client_ping(struct client *client)
+{
+    waldo__buf out = WALDO__BUF_INIT(64);
+    uint32_t id = client->next_id++;
+
+    assert_int_equal(waldo__hand_put_ping(&out, id, WALDO__S("?")), WALDO_OK);
+    client_send(client, &out);
+    while (client_record(client, id)->pong.len == 0) {
+        assert_true(client_read(client, WAIT_MS) > 0);
+    }
+}
+
+uint32_t client_list(struct client *client)
+{
+    waldo__buf out = WALDO__BUF_INIT(64);
+    uint32_t id = client->next_id++;
+
+    client->job_count = 0;
+    assert_int_equal(waldo__hand_put_job_list(&out, id), WALDO_OK);
+    client_send(client, &out);
+    assert_int_equal(client_ended(client, id)->done.err, 0);
+    return (uint32_t)client_record(client, id)->done.value;
 }
 
 struct record *client_record(struct client *client, uint32_t id)

@@ -6,7 +6,8 @@
 
 #include "codec/hand.h"
 
-#define CLIENT_IDS 700
+#define CLIENT_IDS  700
+#define CLIENT_JOBS 80
 
 /* All that came for one id. */
 struct record {
@@ -31,6 +32,9 @@ struct client {
     uint32_t next_id;
     uint64_t received;      /* bytes */
     struct record *records; /* CLIENT_IDS */
+    waldo__hand_job jobs[CLIENT_JOBS];
+    char labels[CLIENT_JOBS][WALDO_HAND_LABEL_MAX + 1];
+    size_t job_count; /* told by JOB; all of them */
 };
 
 extern const char *client_program;
@@ -38,6 +42,10 @@ extern int client_stream_room; /* bytes the next hand can send without being rea
 
 void client_open(struct client *client); /* greeted */
 void client_spawn(struct client *client);
+/* The same for a session of the durable hand at an address. */
+void client_attach(struct client *client, const char *address);
+void client_attach_silently(struct client *client, const char *address);
+pid_t client_exec(const char *mode, const char *address, const char *lease, int fd);
 void client_close(struct client *client);    /* by the end of input; asserts exit status 0 */
 int client_wait_exit(struct client *client); /* closes; returns the exit status of the hand */
 
@@ -52,6 +60,11 @@ uint32_t client_file(struct client *client, enum waldo_hand_request type, waldo_
 void client_cancel(struct client *client, uint32_t id, uint32_t grace_ms);
 void client_stdin(struct client *client, uint32_t id, waldo_str bytes);
 void client_write(struct client *client, uint32_t id, waldo_str bytes);
+
+/* Waits for a frame without an id of its own, such as PING's answer. */
+void client_ping(struct client *client);
+uint32_t client_list(struct client *client); /* waits; the value of DONE */
+int client_status(pid_t pid);                /* waits; its exit status, -1: something else */
 
 struct record *client_record(struct client *client, uint32_t id);
 struct record *client_started(struct client *client, uint32_t id); /* waits */

@@ -492,6 +492,13 @@ static void test_hand_writes_replies(void **state)
     put_header(frame, WALDO_HAND_EXIT_LEN, WALDO_HAND_EXIT, ID);
     exit_encode(payload, &info);
     assert_bytes("exit", frame, 9 + WALDO_HAND_EXIT_LEN);
+    put_header(frame, WALDO_HAND_JOB_LEN, WALDO_HAND_JOB, ID);
+    job_encode(payload, 77, UINT64_C(1) << 33, (UINT64_C(1) << 33) - 9, NULL);
+    assert_bytes("job-running", frame, 9 + WALDO_HAND_JOB_LEN);
+    put_header(frame, WALDO_HAND_JOB_LEN + 3, WALDO_HAND_JOB, ID);
+    job_encode(payload, 78, 100, 40, &info);
+    memcpy(payload + WALDO_HAND_JOB_LEN, "l\0\xff", 3);
+    assert_bytes("job-ended", frame, 9 + WALDO_HAND_JOB_LEN + 3);
     put_header(frame, WALDO_HAND_DONE_LEN, WALDO_HAND_DONE, ID);
     done_encode(payload, 28, 6, 1, UINT64_C(1) << 36);
     assert_bytes("done", frame, 9 + WALDO_HAND_DONE_LEN);

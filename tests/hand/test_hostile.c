@@ -195,7 +195,7 @@ static struct record *ask(uint8_t type, uint16_t tag, const void *value, size_t 
 
 static void test_refusals(void **state)
 {
-    static const uint8_t reserved[] = { WALDO_HAND_JOB_LIST, WALDO_HAND_LEASE, WALDO_HAND_CONNECT };
+    static const uint8_t reserved[] = { WALDO_HAND_LEASE, WALDO_HAND_CONNECT };
     static char path[5000];
     struct record *r;
     uint32_t id;
@@ -232,6 +232,7 @@ static void test_refusals(void **state)
         assert_int_equal(r->done.err, EOPNOTSUPP);
         assert_int_equal(r->done.where, WALDO_HAND_WHERE_UNSUPPORTED);
     }
+    assert_int_equal(ask(WALDO_HAND_RUN, WALDO_HAND_F_LABEL, path, 65)->start_error, EINVAL);
     assert_int_equal(ask(WALDO_HAND_RUN, WALDO_HAND_F_PTY, "\1\0\1", 3)->start_error, EINVAL);
     /* An unknown type with the optional bit, and frames for ids that are not open: nothing. */
     send_frame(3, 0x7f, 5, "abc", 3);
