@@ -19,7 +19,9 @@ struct docker_channel {
     docker_engine engine; /* a copy, for a callback may free its machine */
     waldo__loop *loop;
     char *container;
-    uint64_t memory; /* its limit, for words about its end */
+    const char *what; /* is being done, until attached; static */
+    uint64_t memory;  /* its limit, for words about its end */
+    int durable;      /* the container may go on without this stream */
     int fd;
     waldo__watch *watch;
     stage stage;
@@ -122,7 +124,8 @@ static void describe_end(const docker_channel *ch, waldo__buf *out)
         waldo__buf_printf(out, "the container used more than its %llu MiB of memory",
                           (unsigned long long)(ch->memory >> 20));
     } else if (waldo__json_get_bool(state, "Running", 0)) {
-        waldo__buf_puts(out, "the engine closed the stream");
+        waldo__buf_puts(out, ch->durable ? "the stream ended, the container goes on"
+                                         : "the engine closed the stream");
     } else {
         waldo__buf_printf(out, "the container ended with exit code %lld",
                           (long long)waldo__json_get_int(state, "ExitCode", -1));
@@ -142,8 +145,9 @@ static void tell_over(void *userdata, waldo_status status, const waldo_error *er
     ch->stage = TOLD;
     if (status != WALDO_OK) {
         waldo__buf_printf(&text,
-                          "the engine at %s stopped, restarted or hangs, and the container "
-                          "is lost with it (%s)",
+                          ch->durable ? "the engine at %s stopped, restarted or hangs (%s)"
+                                      : "the engine at %s stopped, restarted or hangs, and the "
+                                        "container is lost with it (%s)",
                           ch->engine.text,
                           error != NULL ? waldo_error_message(error) : waldo_status_text(status));
     } else {
@@ -214,7 +218,7 @@ static void too_late(void *userdata)
     waldo_error *error = NULL;
 
     waldo_error_set(&error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
-                    "docker: attaching to the container: the engine at %s did not answer in time",
+                    "docker: %s: the engine at %s did not answer in time", ch->what,
                     ch->engine.text);
     settle(ch, error);
     update(ch);
@@ -244,8 +248,8 @@ static void on_answer(docker_channel *ch)
         return;
     }
     waldo_error_set(&error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
-                    "docker: attaching to the container: the engine answered %lld: %.300s",
-                    (long long)code, end + 4 < text.len ? text.ptr + end + 4 : "");
+                    "docker: %s: the engine answered %lld: %.300s", ch->what, (long long)code,
+                    end + 4 < text.len ? text.ptr + end + 4 : "");
     settle(ch, error);
 }
 
@@ -440,10 +444,9 @@ waldo_channel *waldo__docker_channel_base(docker_channel *channel)
     return &channel->base;
 }
 
-waldo_status waldo__docker_channel_new(const docker_engine *engine, const char *container,
-                                       uint64_t memory, int64_t deadline_ns, docker_call_fn done,
-                                       void *userdata, docker_channel **ret_channel,
-                                       waldo_error **ret_err)
+waldo_status waldo__docker_channel_new(const docker_engine *engine, const docker_hijack *hijack,
+                                       int64_t deadline_ns, docker_call_fn done, void *userdata,
+                                       docker_channel **ret_channel, waldo_error **ret_err)
 {
     docker_channel *ch = WALDO__NEW(docker_channel);
     waldo_status status;
@@ -454,8 +457,10 @@ waldo_status waldo__docker_channel_new(const docker_engine *engine, const char *
     *ch = (docker_channel){ .base = { &ops },
                             .engine = *engine,
                             .loop = engine->env->loop,
-                            .container = waldo__strdup(container),
-                            .memory = memory,
+                            .container = waldo__strdup(hijack->container),
+                            .what = hijack->what,
+                            .memory = hijack->memory,
+                            .durable = hijack->durable,
                             .fd = waldo__docker_engine_connect(engine),
                             .attached = done,
                             .userdata = userdata,
@@ -471,10 +476,11 @@ waldo_status waldo__docker_channel_new(const docker_engine *engine, const char *
     waldo__task_init(&ch->read_task, read_some, ch);
     waldo__task_init(&ch->drained_task, tell_drained, ch);
     waldo__buf_printf(&ch->out.out,
-                      "POST %s/v%s/containers/%s/attach?stream=1&stdin=1&stdout=1&stderr=1 "
-                      "HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
-                      "Content-Type: application/json\r\nContent-Length: 0\r\n\r\n",
-                      engine->prefix, engine->version, container);
+                      "POST %s/v%s%s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+                      "Upgrade: tcp\r\nContent-Type: application/json\r\n"
+                      "Content-Length: %zu\r\n\r\n",
+                      engine->prefix, engine->version, hijack->path, hijack->body.len);
+    waldo__buf_add_str(&ch->out.out, hijack->body);
     status = ch->container == NULL ? WALDO_ENOMEM : ch->out.out.status;
     if (ch->fd < 0) {
         status = WALDO_EUNAVAILABLE;

@@ -65,7 +65,7 @@ static int in_class(waldo_str text, const char *more)
 }
 
 /* UID[:GID], numbers, for names need a file inside of the image. */
-static int parse_user(docker_options *options, waldo_str text)
+int waldo__docker_parse_user(docker_options *options, waldo_str text)
 {
     size_t colon = waldo__str_find(text, ':');
     int64_t uid;
@@ -133,7 +133,7 @@ static int holds(waldo_str text, const char *word)
 }
 
 /* What a runtime of this name gives; who names runtimes in the engine's settings is believed. */
-static waldo_isolation grade_of(waldo_str runtime)
+waldo_isolation waldo__docker_grade(waldo_str runtime)
 {
     static const struct {
         const char *word;
@@ -159,13 +159,13 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
     waldo_str runtime = option(spec, "runtime");
     waldo_str tmp = option(spec, "tmp");
 
-    if (spec->target.len == 0) {
+    if (spec->target.len == 0 && !options->find) {
         return bad(ret_err, "name an image, such as docker:debian:12");
     }
-    if (!in_class(spec->target, "-._/:@") || spec->target.ptr[0] == '-') {
+    if (!options->find && (!in_class(spec->target, "-._/:@") || spec->target.ptr[0] == '-')) {
         return bad(ret_err, "the image's name holds a character that no image's name has");
     }
-    if (user.len > 0 && !parse_user(options, user)) {
+    if (user.len > 0 && !waldo__docker_parse_user(options, user)) {
         return bad(ret_err, "user must be UID or UID:GID, numbers such as 1000:1000");
     }
     if (pull.len > 0 && !parse_pull(options, pull)) {
@@ -177,7 +177,7 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
     if (runtime.len > 0 && !in_class(runtime, "-._/")) {
         return bad(ret_err, "runtime must be the name of a runtime of the engine, such as runsc");
     }
-    options->isolation = grade_of(runtime);
+    options->isolation = waldo__docker_grade(runtime);
     if (spec->min_isolation > options->isolation) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
                                "docker: min_isolation is above container: name a runtime that "
@@ -221,6 +221,8 @@ waldo_status waldo__docker_options_parse(docker_options *options, const waldo_ba
                                  .gid = USER_DEFAULT,
                                  .tmp = TMP_DEFAULT,
                                  .net = spec->net == WALDO_NET_ALL,
+                                 .lease_ms = spec->lease_ms,
+                                 .find = (spec->flags & WALDO_BACKEND_FIND) != 0,
                                  .memory_asked = spec->memory_bytes > 0,
                                  .cpus_asked = spec->cpus > 0,
                                  .processes_asked = spec->max_processes > 0 };
@@ -237,6 +239,7 @@ waldo_status waldo__docker_options_parse(docker_options *options, const waldo_ba
     options->host = copy(option(spec, "host"), &status);
     options->owner = copy(waldo__str(spec->owner), &status);
     options->id = copy(waldo__str(spec->id), &status);
+    options->name = copy(waldo__str(spec->name), &status);
     return status == WALDO_OK ? WALDO_OK : waldo__error_nomem(ret_err);
 }
 
@@ -248,6 +251,7 @@ void waldo__docker_options_free(docker_options *options)
     waldo__free(options->host);
     waldo__free(options->owner);
     waldo__free(options->id);
+    waldo__free(options->name);
 }
 
 /* ---- the container ---- */
@@ -329,12 +333,54 @@ static void put_host_config(const docker_options *options, const docker_engine *
     waldo__jw_end(jw, '}');
 }
 
+/* Always there, else the image's own command would become the hand's arguments. */
+static void put_arguments(const docker_options *options, waldo__json_writer *jw)
+{
+    char text[128];
+
+    waldo__jw_array(jw, "Cmd");
+    if (options->lease_ms > 0) {
+        waldo__jw_str(jw, NULL, WALDO__S("durable"));
+        snprintf(text, sizeof text, DOCKER_ADDRESS "%s", options->id);
+        waldo__jw_str(jw, NULL, waldo__str(text));
+        snprintf(text, sizeof text, "%lld", (long long)options->lease_ms);
+        waldo__jw_str(jw, NULL, waldo__str(text));
+    }
+    waldo__jw_end(jw, ']');
+}
+
+/* The program that passes its streams on to a durable hand. */
+waldo_status waldo__docker_put_exec(const docker_options *options, waldo__buf *out)
+{
+    waldo__json_writer jw;
+    char address[128];
+
+    snprintf(address, sizeof address, DOCKER_ADDRESS "%s", options->id);
+    waldo__json_writer_init(&jw, out);
+    waldo__jw_object(&jw, NULL);
+    waldo__jw_bool(&jw, "AttachStdin", 1);
+    waldo__jw_bool(&jw, "AttachStdout", 1);
+    waldo__jw_bool(&jw, "AttachStderr", 1);
+    waldo__jw_bool(&jw, "Tty", 0);
+    waldo__jw_array(&jw, "Cmd");
+    waldo__jw_str(&jw, NULL, WALDO__S(HAND_FOLDER "/" HAND_NAME));
+    waldo__jw_str(&jw, NULL, WALDO__S("attach"));
+    waldo__jw_str(&jw, NULL, waldo__str(address));
+    waldo__jw_end(&jw, ']');
+    waldo__jw_str(&jw, "User", WALDO__S("0:0")); /* whom the hand lets attach; no capabilities */
+    waldo__jw_str(&jw, "WorkingDir", WALDO__S("/"));
+    waldo__jw_end(&jw, '}');
+    return out->status;
+}
+
 waldo_status waldo__docker_put_create(const docker_options *options, const docker_engine *engine,
                                       waldo__buf *out)
 {
     waldo__json_writer jw;
     char user[32];
+    char lease[32];
 
+    snprintf(lease, sizeof lease, "%lld", (long long)options->lease_ms);
     snprintf(user, sizeof user, "%u:%u", (unsigned)options->uid, (unsigned)options->gid);
     waldo__json_writer_init(&jw, out);
     waldo__jw_object(&jw, NULL);
@@ -342,8 +388,7 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
     waldo__jw_array(&jw, "Entrypoint");
     waldo__jw_str(&jw, NULL, WALDO__S(HAND_FOLDER "/" HAND_NAME));
     waldo__jw_end(&jw, ']');
-    waldo__jw_array(&jw, "Cmd"); /* else the image's would become arguments */
-    waldo__jw_end(&jw, ']');
+    put_arguments(options, &jw);
     waldo__jw_object(&jw, "Healthcheck");
     waldo__jw_array(&jw, "Test");
     waldo__jw_str(&jw, NULL, WALDO__S("NONE"));
@@ -358,8 +403,9 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
     waldo__jw_str(&jw, NULL, WALDO__S("LANG=C.UTF-8"));
     waldo__jw_end(&jw, ']');
     waldo__jw_bool(&jw, "Tty", 0);
-    waldo__jw_bool(&jw, "OpenStdin", 1);
-    waldo__jw_bool(&jw, "StdinOnce", 1); /* this process gone: the hand's input ends, and it */
+    /* This process gone: the hand's input ends, and it. A durable hand has its lease instead. */
+    waldo__jw_bool(&jw, "OpenStdin", options->lease_ms == 0);
+    waldo__jw_bool(&jw, "StdinOnce", options->lease_ms == 0);
     waldo__jw_str(&jw, "StopSignal", WALDO__S("SIGKILL"));
     waldo__jw_object(&jw, "Volumes");
     waldo__jw_object(&jw, HAND_FOLDER);
@@ -370,7 +416,14 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
     waldo__jw_object(&jw, "Labels");
     waldo__jw_str(&jw, DOCKER_LABEL_OWNER, waldo__str(options->owner));
     waldo__jw_str(&jw, DOCKER_LABEL_RUN, waldo__str(options->id));
-    waldo__jw_str(&jw, DOCKER_LABEL_LEASE, WALDO__S("ephemeral"));
+    if (options->lease_ms > 0) {
+        waldo__jw_str(&jw, DOCKER_LABEL_LEASE, waldo__str(lease));
+    } else {
+        waldo__jw_str(&jw, DOCKER_LABEL_LEASE, WALDO__S(DOCKER_EPHEMERAL));
+    }
+    if (options->name != NULL) {
+        waldo__jw_str(&jw, DOCKER_LABEL_NAME, waldo__str(options->name));
+    }
     put_process(&jw);
     waldo__jw_end(&jw, '}');
     put_host_config(options, engine, &jw);

@@ -17,11 +17,14 @@ static void machine_free(waldo_machine *machine)
 
     waldo__task_cancel(loop, &machine->task);
     waldo__task_cancel(loop, &machine->channel_task);
+    waldo__task_cancel(loop, &machine->save_task);
+    waldo__timer_disarm(loop, &machine->timer);
     waldo__docker_call_free(&machine->call);
     waldo__docker_channel_free(machine->channel);
     waldo__docker_options_free(&machine->options);
     waldo__buf_free(&machine->pull_error);
     waldo_error_free(machine->error);
+    waldo__free(machine->saved_run);
     waldo__free(machine);
 }
 
@@ -92,13 +95,25 @@ static void on_workspace(void *userdata, waldo_status status, const waldo_error 
 {
     waldo_machine *machine = userdata;
     waldo_error *made = NULL;
+    char path[DOCKER_NAME_SIZE + 80];
+    const docker_hijack hijack = { .path = path,
+                                   .body = WALDO__S(""),
+                                   .what = "attaching to the container",
+                                   .container = machine->name,
+                                   .memory = machine->options.memory };
     int64_t until = waldo__deadline_ns(DOCKER_ATTACH_MS);
 
     if (status != WALDO_OK || machine->call.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "preparing /workspace");
         return;
     }
-    status = waldo__docker_channel_new(&machine->engine, machine->name, machine->options.memory,
+    if (machine->options.lease_ms > 0) { /* its hand is reached from inside, once it runs */
+        on_attached(machine, WALDO_OK, NULL);
+        return;
+    }
+    snprintf(path, sizeof path, "/containers/%s/attach?stream=1&stdin=1&stdout=1&stderr=1",
+             machine->name);
+    status = waldo__docker_channel_new(&machine->engine, &hijack,
                                        until < machine->deadline_ns ? until : machine->deadline_ns,
                                        on_attached, machine, &machine->channel, &made);
     if (status != WALDO_OK) {
@@ -130,6 +145,11 @@ static waldo_status read_created(waldo_machine *machine, waldo_error **ret_err)
     const waldo__json_value *item =
         waldo__json_first(waldo__json_get(waldo__json_root(doc), "Warnings"));
 
+    if (status == WALDO_OK && machine->options.lease_ms > 0 &&
+        !waldo__docker_take_id(machine, waldo__json_get_str(waldo__json_root(doc), "Id"))) {
+        status = waldo_error_set(ret_err, WALDO_EPROTO, WALDO_CLASS_PROTOCOL,
+                                 "docker: the engine gave no id for the new container");
+    }
     for (; status == WALDO_OK && item != NULL; item = waldo__json_next(item)) {
         if (waldo__json_str(item, &warning)) {
             waldo__log(machine->engine.env->loop, WALDO_LOG_WARN, "docker",
@@ -178,6 +198,11 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
     waldo_error *made = NULL;
 
     machine->creating = 0;
+    if (status == WALDO_OK && machine->call.http_status == 409 && machine->options.name != NULL) {
+        machine->created = 0; /* another process was faster */
+        waldo__docker_reach(machine);
+        return;
+    }
     if (status != WALDO_OK || machine->call.http_status != 201) {
         waldo__docker_open_failed(machine, status, error, "creating the container");
         return;
@@ -374,6 +399,8 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
         waldo__docker_opened(machine, status, made);
     } else if (status != WALDO_OK || machine->call.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "asking for its version");
+    } else if (machine->saved_run != NULL || machine->options.name != NULL) {
+        waldo__docker_reach(machine);
     } else {
         waldo__docker_make(machine);
     }
@@ -388,10 +415,6 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
     waldo_status status;
     char word[17];
 
-    if (saved.len > 0) {
-        return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
-                               "docker: machines end with their host and cannot be reached again");
-    }
     machine = WALDO__NEW(waldo_machine);
     if (machine == NULL) {
         return waldo__error_nomem(ret_err);
@@ -403,9 +426,15 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
     machine->pull_error = WALDO__BUF_INIT(4096);
     waldo__task_init(&machine->task, complete_open, machine);
     waldo__task_init(&machine->channel_task, NULL, machine);
+    waldo__task_init(&machine->save_task, NULL, machine);
+    waldo__timer_init(&machine->timer, NULL, machine);
     waldo__random_word(word, sizeof word - 1);
-    snprintf(machine->name, sizeof machine->name, "waldo-%s", word);
+    snprintf(machine->name, sizeof machine->name, "waldo-%s",
+             spec->name != NULL ? spec->name : word);
     status = waldo__docker_options_parse(&machine->options, spec, ret_err);
+    if (status == WALDO_OK && saved.len > 0) {
+        status = waldo__docker_take_saved(machine, saved, ret_err);
+    }
     if (status == WALDO_OK && waldo__docker_arch() == NULL) {
         status = waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
                                  "docker: this build has no hand (-Dhands=none), or none for this "
@@ -450,6 +479,11 @@ static void docker_channel_op(waldo_machine *machine, const waldo_backend_call *
 {
     machine->channel_done = done;
     machine->channel_userdata = call->userdata;
+    machine->deadline_ns = call->deadline_ns;
+    if (machine->options.lease_ms > 0) {
+        waldo__docker_exec_channel(machine);
+        return;
+    }
     waldo__task_init(&machine->channel_task, give_channel, machine);
     waldo__task_queue(machine->engine.env->loop, &machine->channel_task);
 }
@@ -493,6 +527,7 @@ static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
     waldo__loop *loop = machine->engine.env->loop;
 
     waldo__task_cancel(loop, &machine->task);
+    waldo__timer_disarm(loop, &machine->timer);
     waldo_error_free(machine->error);
     machine->error = NULL;
     machine->status = WALDO_OK;
@@ -527,11 +562,18 @@ static void docker_abandon(waldo_machine *machine)
     }
 }
 
+/* The container is left to its lease. */
+static void docker_detach(waldo_machine *machine)
+{
+    machine_free(machine);
+}
+
 static void docker_describe(const waldo_machine *machine, waldo_machine_info *ret_info)
 {
     ret_info->isolation = machine->options.isolation;
     ret_info->uid = machine->options.uid;
     ret_info->gid = machine->options.gid;
+    ret_info->reached = machine->reached;
 }
 
 static waldo_status docker_parse(const waldo_backend_spec *spec, waldo_error **ret_err)
@@ -553,15 +595,17 @@ const waldo_backend_ops waldo__backend_docker = {
     .option_names = option_names,
     .isolation = WALDO_ISOLATION_CONTAINER,
     .caps = WALDO_BACKEND_CHANNEL | WALDO_BACKEND_STDIN | WALDO_BACKEND_SIGNAL |
-            WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_PTY | WALDO_BACKEND_NET_ALL |
-            WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE,
+            WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_PTY | WALDO_BACKEND_ATTACH |
+            WALDO_BACKEND_NET_ALL | WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE,
     .parse = docker_parse,
     .probe = waldo__docker_probe,
     .list_sandboxes = waldo__docker_list,
     .destroy_id = waldo__docker_destroy_id,
     .open = docker_open,
+    .save = waldo__docker_save,
     .close = docker_close,
     .abandon = docker_abandon,
     .channel = docker_channel_op,
     .describe = docker_describe,
+    .detach = docker_detach,
 };

@@ -16,10 +16,14 @@
 #define DOCKER_LABEL_OWNER "dev.waldo.owner"
 #define DOCKER_LABEL_NAME  "dev.waldo.name"  /* only of a named one */
 #define DOCKER_LABEL_LEASE "dev.waldo.lease" /* "ephemeral", or milliseconds */
-#define DOCKER_LABEL_PID   "dev.waldo.pid"   /* this and the next three: base/ident.h */
+#define DOCKER_EPHEMERAL   "ephemeral"
+#define DOCKER_LABEL_PID   "dev.waldo.pid" /* this and the next three: base/ident.h */
 #define DOCKER_LABEL_START "dev.waldo.start"
 #define DOCKER_LABEL_HOST  "dev.waldo.host"
 #define DOCKER_LABEL_USER  "dev.waldo.user"
+
+/* Abstract socket of a durable hand, then the machine's id; within the container's own network. */
+#define DOCKER_ADDRESS "waldo-"
 
 /* ---- the engine (engine.c) ---- */
 
@@ -120,15 +124,22 @@ typedef struct docker_options {
     int cpus_asked;
     int processes_asked;
     char *owner;
-    char *id;
+    char *id;         /* of the machine: label run, and part of the hand's address */
+    char *name;       /* NULL: none */
+    int64_t lease_ms; /* 0: ends with this process */
+    int find;         /* by its name; never made */
 } docker_options;
 
 waldo_status waldo__docker_options_parse(docker_options *options, const waldo_backend_spec *spec,
                                          waldo_error **ret_err);
 void waldo__docker_options_free(docker_options *options);
 
+int waldo__docker_parse_user(docker_options *options, waldo_str text); /* 0: no numbers */
+waldo_isolation waldo__docker_grade(waldo_str runtime);
+
 waldo_status waldo__docker_put_create(const docker_options *options, const docker_engine *engine,
                                       waldo__buf *out);
+waldo_status waldo__docker_put_exec(const docker_options *options, waldo__buf *out);
 waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__buf *out);
 waldo_status waldo__docker_put_hand(waldo__buf *out); /* an archive */
 waldo_status waldo__docker_put_workspace(const docker_options *options,
@@ -144,11 +155,20 @@ waldo_status waldo__docker_check_warning(const docker_options *options, waldo_st
 
 typedef struct docker_channel docker_channel;
 
-/* Attach to a container that was created: done comes from the run queue, unless it is freed. */
-waldo_status waldo__docker_channel_new(const docker_engine *engine, const char *container,
-                                       uint64_t memory, int64_t deadline_ns, docker_call_fn done,
-                                       void *userdata, docker_channel **ret_channel,
-                                       waldo_error **ret_err);
+/* A POST whose connection is taken over: the attached stream, or a program's that is run inside. */
+typedef struct docker_hijack {
+    const char *path;      /* follows the version prefix */
+    waldo_str body;        /* JSON, or empty */
+    const char *what;      /* for errors: "attaching to the container" */
+    const char *container; /* asked how it ended when the stream has */
+    uint64_t memory;       /* its limit, for words about its end */
+    int durable;           /* it may go on without the stream */
+} docker_hijack;
+
+/* done comes from the run queue, unless the channel is freed. */
+waldo_status waldo__docker_channel_new(const docker_engine *engine, const docker_hijack *hijack,
+                                       int64_t deadline_ns, docker_call_fn done, void *userdata,
+                                       docker_channel **ret_channel, waldo_error **ret_err);
 void waldo__docker_channel_free(docker_channel *channel);
 waldo_channel *waldo__docker_channel_base(docker_channel *channel);
 

@@ -18,9 +18,12 @@ struct waldo_machine {
     docker_call call;            /* one at a time */
     docker_channel *channel;     /* until it is handed over */
     char name[DOCKER_NAME_SIZE]; /* of the container, or its id */
+    char *saved_run;             /* the id that a saved state promises; NULL: none */
     int created;                 /* 1: a container may be there */
     int creating;                /* 1: the engine is at it */
+    int reached;                 /* 1: it was there before */
     int waiting;                 /* for the removal that is in progress */
+    int looks;                   /* at a container that is not ready yet */
     int pulled;
     int64_t deadline_ns;
     waldo__buf pull_error;
@@ -29,9 +32,13 @@ struct waldo_machine {
     void *userdata;
     waldo_status status;
     waldo_error *error;
+    waldo__timer timer; /* between looks */
     waldo__task channel_task;
     waldo_backend_channel_fn channel_done;
     void *channel_userdata;
+    waldo__task save_task;
+    waldo_backend_bytes_fn save_done;
+    void *save_userdata;
 };
 
 /* ---- docker.c ---- */
@@ -46,5 +53,18 @@ void waldo__docker_begin(waldo_machine *machine, const char *method, const char 
                          docker_call_fn done);
 void waldo__docker_make(waldo_machine *machine);   /* from its image on */
 void waldo__docker_inject(waldo_machine *machine); /* from the created container on */
+
+/* ---- reaching one that is there (reach.c) ---- */
+
+/* Go by its id from now on; 0: that is none. */
+int waldo__docker_take_id(waldo_machine *machine, waldo_str id);
+
+/* Take what save() gave apart; pure. */
+waldo_status waldo__docker_take_saved(waldo_machine *machine, waldo_str saved,
+                                      waldo_error **ret_err);
+void waldo__docker_reach(waldo_machine *machine); /* or, by a name, make it */
+void waldo__docker_exec_channel(waldo_machine *machine);
+void waldo__docker_save(waldo_machine *machine, const waldo_backend_call *call,
+                        waldo_backend_bytes_fn done);
 
 #endif

@@ -34,12 +34,13 @@ enum {
  * to standard output, timeout_ms 0 means none, max_output is what is kept of the output's end, and
  * on_output must be NULL. Why it did not start is told by the first read.
  *
- * @param sandbox     exclusive; opened if need be
+ * @param sandbox     exclusive; opened if need be, unless it is named or saved
  * @param options     copied
  * @param ret_number  set on success: above 0 and never used again in this machine
  * @param ret_err     set on failure, free with waldo_error_free(); may be NULL
  * @retval WALDO_OK      accepted
- * @retval WALDO_EBUSY   WALDO_BACKGROUND_MAX are running already
+ * @retval WALDO_EBUSY   WALDO_BACKGROUND_MAX are running already; or a named or saved machine is
+ *                       not open yet: waldo_sandbox_open() first, for it may have commands
  * @retval WALDO_EINVAL  a bad option; WALDO_ECLOSED when the sandbox is closed
  * Thread: driving. Since: 0.1.
  */

@@ -7,6 +7,7 @@
 #include "sandbox/job.h"
 
 enum { ANSWER_MS = 3000 /* for a hand that was told to stop reading, or asked for the tail */ };
+#define NUMBER_LAST INT64_C(1000000000000000)
 
 struct waldo__background {
     waldo__background *next; /* newer */
@@ -20,6 +21,7 @@ struct waldo__background {
     waldo_error *error;
     waldo_background_reading *read; /* in progress */
     uint64_t read_to;               /* where the last one ended */
+    int adopt;                      /* told to run by the list that is coming */
 };
 
 typedef enum read_phase {
@@ -395,6 +397,13 @@ static waldo_status check(const waldo_exec_options *options, waldo_error **ret_e
                : waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "exec: %s", wrong);
 }
 
+/* The numbers of a machine that was there before are known when it is open. */
+static int numbers_known(const waldo_sandbox *sandbox)
+{
+    return sandbox->was_open || !waldo__live_durable(sandbox) ||
+           (sandbox->saved == NULL && waldo__live_entry(sandbox)->name == NULL);
+}
+
 waldo_status waldo_background_start(waldo_sandbox *sandbox, const waldo_exec_options *given,
                                     int64_t *ret_number, waldo_error **ret_err)
 {
@@ -414,6 +423,11 @@ waldo_status waldo_background_start(waldo_sandbox *sandbox, const waldo_exec_opt
     if (status != WALDO_OK) {
         return status;
     }
+    if (!numbers_known(sandbox)) {
+        return waldo_error_set(ret_err, WALDO_EBUSY, WALDO_CLASS_USAGE,
+                               "a machine that may have commands already has to be opened before "
+                               "one more is started in the background");
+    }
     if (!make_room(sandbox)) {
         return waldo_error_set(ret_err, WALDO_EBUSY, WALDO_CLASS_USAGE,
                                "%d commands are in the background already; end some of them first",
@@ -426,8 +440,9 @@ waldo_status waldo_background_start(waldo_sandbox *sandbox, const waldo_exec_opt
     options.max_output = options.max_output != 0 ? options.max_output : WALDO_BACKGROUND_KEPT;
     options.timeout_ms = options.timeout_ms != 0 ? options.timeout_ms : WALDO_FOREVER;
     one->sandbox = sandbox;
-    status = waldo__exec_kept(sandbox, &options, command_ended, command_started, one, &one->job,
-                              ret_err);
+    one->number = sandbox->next_background + 1;
+    status = waldo__exec_kept(sandbox, &options, one->number, command_ended, command_started, one,
+                              &one->job, ret_err);
     if (status != WALDO_OK) {
         waldo__free(one);
         return status;
@@ -435,7 +450,7 @@ waldo_status waldo_background_start(waldo_sandbox *sandbox, const waldo_exec_opt
     for (end = &sandbox->backgrounds; *end != NULL; end = &(*end)->next) {
     }
     *end = one;
-    one->number = ++sandbox->next_background;
+    sandbox->next_background = one->number;
     *ret_number = one->number;
     return WALDO_OK;
 }
@@ -515,6 +530,95 @@ size_t waldo_background_list(const waldo_sandbox *sandbox, waldo_background_info
         }
     }
     return count;
+}
+
+/* ---- those of earlier sessions ---- */
+
+static waldo_status take_ended(waldo__background *one, const waldo__hand_job *job)
+{
+    waldo_output none_here = { .bytes = { "", 0 }, .omitted = job->total, .total = job->total };
+    waldo_exec_result result = { .size = sizeof result, .timeout_ms = WALDO_FOREVER };
+
+    waldo__exec_result_of(&job->exit, &result);
+    result.out = result.both = none_here;
+    result.err.bytes = waldo__str("");
+    one->result = waldo__exec_result_copy(&result);
+    return one->result != NULL ? WALDO_OK : WALDO_ENOMEM;
+}
+
+/* A label is the number that an earlier host gave; what else it says is not believed. */
+static waldo_status told_job(void *userdata, const waldo__hand_job *job)
+{
+    waldo_sandbox *sandbox = userdata;
+    waldo__background **at = &sandbox->backgrounds;
+    waldo__background *one;
+    int64_t number;
+    waldo_status status = WALDO_OK;
+
+    if (!waldo__str_int(job->label, &number) || number < 1 || number > NUMBER_LAST) {
+        return WALDO_EPROTO;
+    }
+    for (; *at != NULL && (*at)->number < number; at = &(*at)->next) {
+    }
+    one = *at != NULL && (*at)->number == number ? NULL : WALDO__NEW(waldo__background);
+    if (one == NULL) {
+        return *at != NULL && (*at)->number == number ? WALDO_EPROTO : WALDO_ENOMEM;
+    }
+    *one = (waldo__background){ .next = *at,
+                                .sandbox = sandbox,
+                                .number = number,
+                                .hand_id = job->id,
+                                .adopt = job->state == WALDO_HAND_STATE_RUNNING };
+    *at = one;
+    if (!one->adopt) {
+        status = take_ended(one, job);
+    }
+    if (number > sandbox->next_background) {
+        sandbox->next_background = number;
+    }
+    return status;
+}
+
+static void list_ended(void *userdata, const waldo__hand_end *end)
+{
+    waldo_sandbox *sandbox = userdata;
+    waldo_status status = end->status;
+    waldo_error *error = waldo_error_copy(end->error);
+
+    for (waldo__background *one = sandbox->backgrounds; one != NULL; one = one->next) {
+        if (one->adopt && status == WALDO_OK) {
+            status =
+                waldo__exec_adopt(sandbox, one->hand_id, command_ended, one, &one->job, &error);
+        }
+        one->adopt = 0;
+    }
+    if (status == WALDO_OK) { /* names that no earlier host has used: two files a command at most */
+        sandbox->next_file += 2 * end->done->value;
+    }
+    waldo__live_recovered(sandbox, status, error);
+    waldo_error_free(error);
+}
+
+static const waldo__hand_call_fns list_fns = { .job = told_job, .ended = list_ended };
+
+void waldo__background_recover(waldo_sandbox *sandbox)
+{
+    waldo__background **at = &sandbox->backgrounds;
+    waldo__hand_call *call;
+    waldo_status status;
+
+    while (*at != NULL) {
+        if ((*at)->job == NULL && (*at)->read == NULL) {
+            (*at)->hand_id = 0; /* of an attempt that failed: not to be forgotten by the hand */
+            drop(*at);
+        } else {
+            at = &(*at)->next;
+        }
+    }
+    status = waldo__hand_start_list(sandbox->hand, &list_fns, sandbox, &call);
+    if (status != WALDO_OK) {
+        waldo__live_recovered(sandbox, status, NULL);
+    }
 }
 
 void waldo__background_free_all(waldo_sandbox *sandbox)

@@ -7,6 +7,9 @@
 /* Can the backend in use have commands in the background? */
 int waldo__background_offered(const waldo_sandbox *sandbox);
 
+/* Learn what went on in a machine before this session; ends with waldo__live_recovered(). */
+void waldo__background_recover(waldo_sandbox *sandbox);
+
 /* For sandbox.c: all of them, once no op is left. */
 void waldo__background_free_all(waldo_sandbox *sandbox);
 

@@ -242,6 +242,13 @@ static void changes_start(waldo__op *op)
                        "directory itself");
         return;
     }
+    if (op->sandbox->info.reached && !op->sandbox->saved_empty) {
+        waldo__op_fail(op, WALDO_ENOTSUP,
+                       "changes: the machine was there before, and what its workspace held at "
+                       "first is known only to the process that made it; compare inside, such as "
+                       "by git, or read the files");
+        return;
+    }
     ch->in_flight = 1;
     waldo__sandbox_list(op->sandbox, ".", 1, FILES_MAX, on_list, ch);
 }
@@ -287,6 +294,7 @@ void waldo_sandbox_changes(waldo_sandbox *sandbox, waldo_changes_fn done, void *
     wanted->done = done;
     wanted->userdata = userdata;
     if (sandbox->state == WALDO__LIVE_NEW && waldo__live_check(sandbox, NULL) == WALDO_OK &&
+        !waldo__live_durable(sandbox) &&
         sandbox->spec->options.workspace_mode == WALDO_WORKSPACE_COPY) {
         /* No machine was needed so far: nothing changed. */
         waldo__op_begin_ended(sandbox, &wanted->op, &changes_kind, WALDO_OK, NULL);

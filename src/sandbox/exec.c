@@ -192,7 +192,7 @@ enum { INTERNAL = 1u, KEPT = 2u };
 
 /* Everything up to the start. */
 static waldo_status begin(waldo_sandbox *sandbox, const waldo_exec_options *given, unsigned how,
-                          waldo_exec_fn done, void *userdata, waldo_job **ret_job,
+                          int64_t number, waldo_exec_fn done, void *userdata, waldo_job **ret_job,
                           waldo_error **ret_err)
 {
     waldo_exec_options options;
@@ -216,7 +216,8 @@ static waldo_status begin(waldo_sandbox *sandbox, const waldo_exec_options *give
     }
     job->op.sandbox = sandbox;
     job->op.internal = (how & INTERNAL) != 0;
-    job->kept = (how & KEPT) != 0;
+    job->kept = job->op.goes_on = (how & KEPT) != 0;
+    job->number = number;
     job->done = done;
     job->userdata = userdata;
     waldo__timer_init(&job->backstop, waldo__job_too_late, job);
@@ -244,20 +245,21 @@ waldo_status waldo_sandbox_exec(waldo_sandbox *sandbox, const waldo_exec_options
     if (sandbox == NULL || done == NULL) {
         return refuse(ret_err, WALDO_EINVAL, "sandbox or done is NULL");
     }
-    return begin(sandbox, options, 0, done, userdata, ret_job, ret_err);
+    return begin(sandbox, options, 0, 0, done, userdata, ret_job, ret_err);
 }
 
 waldo_status waldo__exec_internal(waldo_sandbox *sandbox, const waldo_exec_options *options,
                                   waldo_exec_fn done, void *userdata, waldo_error **ret_err)
 {
-    return begin(sandbox, options, INTERNAL, done, userdata, NULL, ret_err);
+    return begin(sandbox, options, INTERNAL, 0, done, userdata, NULL, ret_err);
 }
 
 waldo_status waldo__exec_kept(waldo_sandbox *sandbox, const waldo_exec_options *options,
-                              waldo_exec_fn done, void (*started)(void *userdata, uint32_t hand_id),
-                              void *userdata, waldo_job **ret_job, waldo_error **ret_err)
+                              int64_t number, waldo_exec_fn done,
+                              void (*started)(void *userdata, uint32_t hand_id), void *userdata,
+                              waldo_job **ret_job, waldo_error **ret_err)
 {
-    waldo_status status = begin(sandbox, options, KEPT, done, userdata, ret_job, ret_err);
+    waldo_status status = begin(sandbox, options, KEPT, number, done, userdata, ret_job, ret_err);
 
     if (status == WALDO_OK) {
         (*ret_job)->on_started = started;
@@ -266,6 +268,38 @@ waldo_status waldo__exec_kept(waldo_sandbox *sandbox, const waldo_exec_options *
         }
     }
     return status;
+}
+
+waldo_status waldo__exec_adopt(waldo_sandbox *sandbox, uint32_t hand_id, waldo_exec_fn done,
+                               void *userdata, waldo_job **ret_job, waldo_error **ret_err)
+{
+    /* What it was started with is not known any more; whether it has a terminal, the hand knows. */
+    const waldo_exec_options options =
+        WALDO_EXEC(.argv = WALDO_STRINGS("?"), .timeout_ms = WALDO_FOREVER,
+                   .flags = WALDO_EXEC_MERGE | WALDO_EXEC_KEEP_STDIN | WALDO_EXEC_TTY);
+    waldo_job *job = WALDO__NEW(waldo_job);
+    waldo_status status;
+
+    if (job == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    job->op.sandbox = sandbox;
+    job->op.goes_on = job->kept = 1;
+    job->done = done;
+    job->userdata = userdata;
+    waldo__timer_init(&job->backstop, waldo__job_too_late, job);
+    status = copy_options(sandbox, job, &options, ret_err);
+    if (status == WALDO_OK) {
+        status = waldo__job_adopt(job, hand_id);
+    }
+    if (status != WALDO_OK) {
+        job_free(&job->op);
+        return status;
+    }
+    *ret_job = job;
+    waldo__op_begin(sandbox, &job->op, &job_kind);
+    job->op.state = WALDO__OP_RUNNING; /* there is nothing to be started */
+    return WALDO_OK;
 }
 
 /* ---- a running command ---- */

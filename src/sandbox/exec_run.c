@@ -134,6 +134,21 @@ static waldo_exec_end end_of(const waldo__hand_exit *exit)
     return exit->how == WALDO_HAND_HOW_EXITED ? WALDO_EXEC_EXITED : WALDO_EXEC_SIGNALED;
 }
 
+void waldo__exec_result_of(const waldo__hand_exit *exit, waldo_exec_result *ret_result)
+{
+    ret_result->end = end_of(exit);
+    if (exit->how == WALDO_HAND_HOW_EXITED) {
+        ret_result->exit_code = exit->value;
+    } else if (exit->how == WALDO_HAND_HOW_SIGNALLED) {
+        ret_result->signal = exit->value;
+    }
+    ret_result->still_open = (exit->flags & WALDO_HAND_EXIT_OPEN) != 0;
+    ret_result->wall_ns = exit->wall_ns < INT64_MAX ? (int64_t)exit->wall_ns : INT64_MAX;
+    if (exit->user_us < INT64_MAX / 2000 && exit->system_us < INT64_MAX / 2000) {
+        ret_result->cpu_ns = (int64_t)(exit->user_us + exit->system_us) * 1000;
+    }
+}
+
 static void take_exit(waldo_job *job, const waldo__hand_exit *exit)
 {
     waldo_exec_result *result = &job->result;
@@ -142,17 +157,7 @@ static void take_exit(waldo_job *job, const waldo__hand_exit *exit)
     skip_to(job, 1, exit->total[0]);
     skip_to(job, 2, exit->total[1]);
     truncated = job->both.gap || job->out.gap || job->err.gap || job->both.total > job->max_output;
-    result->end = end_of(exit);
-    if (exit->how == WALDO_HAND_HOW_EXITED) {
-        result->exit_code = exit->value;
-    } else if (exit->how == WALDO_HAND_HOW_SIGNALLED) {
-        result->signal = exit->value;
-    }
-    result->still_open = (exit->flags & WALDO_HAND_EXIT_OPEN) != 0;
-    result->wall_ns = exit->wall_ns < INT64_MAX ? (int64_t)exit->wall_ns : INT64_MAX;
-    if (exit->user_us < INT64_MAX / 2000 && exit->system_us < INT64_MAX / 2000) {
-        result->cpu_ns = (int64_t)(exit->user_us + exit->system_us) * 1000;
-    }
+    waldo__exec_result_of(exit, result);
     if (job->capture[0] != '\0' && truncated && exit->captured > 0) {
         result->capture_path = job->capture;
         result->capture_bytes = exit->captured;
@@ -188,6 +193,12 @@ static void hand_ended(void *userdata, const waldo__hand_end *end)
 static const waldo__hand_call_fns job_fns = { .output = hand_output,
                                               .taken = hand_taken,
                                               .ended = hand_ended };
+
+waldo_status waldo__job_adopt(waldo_job *job, uint32_t hand_id)
+{
+    job->started_ns = waldo__now_ns();
+    return waldo__hand_adopt(job->op.sandbox->hand, hand_id, &job_fns, job, &job->call);
+}
 
 /* The earlier time counts: who asks again and again gives a silent hand no more of it. */
 static void arm_backstop(waldo_job *job, int64_t ms)
@@ -331,6 +342,7 @@ static void send_run(waldo_job *job, const char *script_path)
     waldo__hand_run run = WALDO__HAND_RUN_INIT;
     waldo_sandbox *sandbox = job->op.sandbox;
     char *const terminal[] = { (char *)"TERM=dumb", NULL };
+    char label[24];
     waldo__buf cwd = WALDO__BUF_INIT(8192);
     texts args = { 0 };
     texts envs = { 0 };
@@ -350,6 +362,10 @@ static void send_run(waldo_job *job, const char *script_path)
     run.envs = envs.at;
     run.env_count = envs.count;
     fill_limits(job, &run);
+    if (job->number > 0 && waldo__live_durable(sandbox)) { /* by which a later host knows it */
+        snprintf(label, sizeof label, "%lld", (long long)job->number);
+        run.label = waldo__str(label);
+    }
     job->started_ns = waldo__now_ns();
     if (status == WALDO_OK) {
         status = waldo__hand_start_run(sandbox->hand, &run, &job_fns, job, &job->call);

@@ -12,6 +12,7 @@ enum {
     LISTING_MAX = 64 * 1024 * 1024, /* bytes of entries of one LIST */
     DIAGNOSTIC_MAX = 2048
 };
+#define ID_LAST 0xf0000000u /* a hand that has seen more cannot go on for long */
 
 struct waldo__hand_call {
     waldo__hand_call *next;
@@ -37,6 +38,8 @@ struct waldo__hand {
     waldo__buf diagnostic;
     uint32_t next_id;
     uint64_t features;
+    uint32_t listed[WALDO_HAND_KEPT_MAX]; /* ids told by the list that is coming */
+    size_t listed_count;
     int ready;
     int lost;
     int depth; /* callbacks being made: free only marks */
@@ -210,13 +213,54 @@ static waldo_status on_exit_frame(waldo__hand_call *call, const waldo__hand_even
     return WALDO_OK;
 }
 
+/* One of the kept commands; each comes once, and there are not more than the hand may keep. */
+static waldo_status on_job(waldo__hand_call *call, const waldo__hand_event *event)
+{
+    waldo__hand *hand = call->hand;
+    uint32_t id = event->u.job.id;
+
+    if (call->type != WALDO_HAND_JOB_LIST || hand->listed_count == WALDO__COUNT(hand->listed)) {
+        return WALDO_EPROTO;
+    }
+    for (size_t i = 0; i < hand->listed_count; i++) {
+        if (hand->listed[i] == id) {
+            return WALDO_EPROTO;
+        }
+    }
+    hand->listed[hand->listed_count++] = id;
+    return call->fns != NULL && call->fns->job != NULL
+               ? call->fns->job(call->userdata, &event->u.job)
+               : WALDO_OK;
+}
+
+/* Its value is the highest id of a RUN: no listed one is above it, and ours will be. */
+static int list_fits(waldo__hand *hand, const waldo__hand_done *done)
+{
+    if (done->err != 0) {
+        return 1;
+    }
+    for (size_t i = 0; i < hand->listed_count; i++) {
+        if (hand->listed[i] > done->value) {
+            return 0;
+        }
+    }
+    if (done->value >= ID_LAST) {
+        return 0;
+    }
+    if (hand->next_id <= done->value) {
+        hand->next_id = (uint32_t)done->value + 1;
+    }
+    return 1;
+}
+
 static waldo_status on_done(waldo__hand_call *call, const waldo__hand_event *event)
 {
     const waldo__hand_done *done = &event->u.done;
     waldo_error *error = NULL;
     waldo__hand_end end = { .done = done };
 
-    if (call->type == WALDO_HAND_RUN) {
+    if (call->type == WALDO_HAND_RUN ||
+        (call->type == WALDO_HAND_JOB_LIST && !list_fits(call->hand, done))) {
         return WALDO_EPROTO;
     }
     if (done->err != 0) {
@@ -284,6 +328,8 @@ static waldo_status on_call_event(waldo__hand *hand, const waldo__hand_event *ev
         return on_done(call, event);
     case WALDO_HAND_CREDIT:
         return on_credit(call, event);
+    case WALDO_HAND_JOB:
+        return on_job(call, event);
     default:
         return WALDO_EPROTO;
     }
@@ -301,9 +347,15 @@ static waldo_status on_event(void *userdata, const waldo__hand_event *event)
         waldo__timer_disarm(hand->loop, &hand->hello_timer);
         hand->events.ready(hand->events.userdata);
     } else if (event->type == WALDO_HAND_ERROR) {
-        snprintf(why, sizeof why, "the hand ended the session with error %u (%.*s)",
-                 event->u.error.code, (int)(event->u.error.text.len & 127),
-                 event->u.error.text.ptr);
+        if (event->u.error.code == WALDO_HAND_E_TAKEN) {
+            snprintf(why, sizeof why,
+                     "another process has opened the same machine and goes on "
+                     "with it");
+        } else {
+            snprintf(why, sizeof why, "the hand ended the session with error %u (%.*s)",
+                     event->u.error.code, (int)(event->u.error.text.len & 127),
+                     event->u.error.text.ptr);
+        }
         lose(hand, WALDO_ELOST, why, NULL);
     } else if (event->type != WALDO_HAND_PONG) {
         status = on_call_event(hand, event);
@@ -502,6 +554,48 @@ waldo_status waldo__hand_start_attach(waldo__hand *hand, uint32_t job, uint64_t 
     call->credit = credit;
     return finish_start(call, &frames,
                         waldo__hand_put_attach(&frames, call->id, job, offset, credit), ret_call);
+}
+
+waldo_status waldo__hand_start_list(waldo__hand *hand, const waldo__hand_call_fns *fns,
+                                    void *userdata, waldo__hand_call **ret_call)
+{
+    waldo__hand_call *call = new_call(hand, WALDO_HAND_JOB_LIST, fns, userdata);
+    waldo__buf frames = WALDO__BUF_INIT(REQUEST_MAX);
+
+    if (call == NULL) {
+        return WALDO_ENOMEM;
+    }
+    hand->listed_count = 0;
+    return finish_start(call, &frames, waldo__hand_put_job_list(&frames, call->id), ret_call);
+}
+
+waldo_status waldo__hand_adopt(waldo__hand *hand, uint32_t job, const waldo__hand_call_fns *fns,
+                               void *userdata, waldo__hand_call **ret_call)
+{
+    waldo__hand_call *call =
+        find_call(hand, job) == NULL ? new_call(hand, WALDO_HAND_RUN, fns, userdata) : NULL;
+
+    if (call == NULL) {
+        return hand->lost ? WALDO_ELOST : WALDO_ENOMEM;
+    }
+    hand->next_id = call->id; /* not used up */
+    call->id = job;
+    call->started = 1;
+    *ret_call = call;
+    return WALDO_OK;
+}
+
+waldo_status waldo__hand_start_lease(waldo__hand *hand, uint32_t ms,
+                                     const waldo__hand_call_fns *fns, void *userdata,
+                                     waldo__hand_call **ret_call)
+{
+    waldo__hand_call *call = new_call(hand, WALDO_HAND_LEASE, fns, userdata);
+    waldo__buf frames = WALDO__BUF_INIT(REQUEST_MAX);
+
+    if (call == NULL) {
+        return WALDO_ENOMEM;
+    }
+    return finish_start(call, &frames, waldo__hand_put_lease(&frames, call->id, ms), ret_call);
 }
 
 uint32_t waldo__hand_call_id(const waldo__hand_call *call)

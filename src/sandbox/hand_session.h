@@ -44,6 +44,7 @@ typedef struct waldo__hand_call_fns {
     void (*output)(void *userdata, int stream, uint64_t offset, waldo_str bytes);
     void (*taken)(void *userdata, uint64_t bytes); /* so many more bytes of stdin may be sent */
     void (*data)(void *userdata, waldo_str bytes);
+    waldo_status (*job)(void *userdata, const waldo__hand_job *job); /* not OK: not believed */
     void (*ended)(void *userdata, const waldo__hand_end *end);
 } waldo__hand_call_fns;
 
@@ -63,6 +64,19 @@ waldo_status waldo__hand_start_file(waldo__hand *hand, enum waldo_hand_request t
 waldo_status waldo__hand_start_attach(waldo__hand *hand, uint32_t job, uint64_t offset,
                                       uint64_t credit, const waldo__hand_call_fns *fns,
                                       void *userdata, waldo__hand_call **ret_call);
+/*
+ * Tell each command that is kept, then end; later ids are above the highest of any RUN. What was
+ * told to run is adopted in the end of this call, so that its own end is heard.
+ */
+waldo_status waldo__hand_start_list(waldo__hand *hand, const waldo__hand_call_fns *fns,
+                                    void *userdata, waldo__hand_call **ret_call);
+waldo_status waldo__hand_adopt(waldo__hand *hand, uint32_t job, const waldo__hand_call_fns *fns,
+                               void *userdata, waldo__hand_call **ret_call);
+
+/* How long a durable hand waits between sessions; not 0. */
+waldo_status waldo__hand_start_lease(waldo__hand *hand, uint32_t ms,
+                                     const waldo__hand_call_fns *fns, void *userdata,
+                                     waldo__hand_call **ret_call);
 uint32_t waldo__hand_call_id(const waldo__hand_call *call);
 waldo_status waldo__hand_forget_job(waldo__hand *hand, uint32_t job); /* no longer kept */
 

@@ -31,7 +31,8 @@ struct waldo_job {
     void *userdata;
     waldo_cancel *cancel;
     waldo__cancel_watch *cancel_watch;
-    int kept; /* goes on without a reader; its output stays in the hand */
+    int kept;       /* goes on without a reader; its output stays in the hand */
+    int64_t number; /* kept: of the background command */
     void (*on_started)(void *userdata, uint32_t hand_id); /* kept: the hand has it */
     /* standard input not yet sent */
     waldo__buf input;
@@ -60,8 +61,14 @@ void waldo__job_stop(waldo_job *job);     /* hear nothing more of it */
 void waldo__job_pump(waldo_job *job);     /* send standard input */
 /* An exec whose output is read from the hand by the id that started gets. */
 waldo_status waldo__exec_kept(waldo_sandbox *sandbox, const waldo_exec_options *options,
-                              waldo_exec_fn done, void (*started)(void *userdata, uint32_t hand_id),
-                              void *userdata, waldo_job **ret_job, waldo_error **ret_err);
+                              int64_t number, waldo_exec_fn done,
+                              void (*started)(void *userdata, uint32_t hand_id), void *userdata,
+                              waldo_job **ret_job, waldo_error **ret_err);
+/* A kept command of an earlier session, which the hand has told to run. */
+waldo_status waldo__exec_adopt(waldo_sandbox *sandbox, uint32_t hand_id, waldo_exec_fn done,
+                               void *userdata, waldo_job **ret_job, waldo_error **ret_err);
+waldo_status waldo__job_adopt(waldo_job *job, uint32_t hand_id); /* exec_run.c: its part */
+void waldo__exec_result_of(const waldo__hand_exit *exit, waldo_exec_result *ret_result);
 waldo_exec_result *waldo__exec_result_copy(const waldo_exec_result *from); /* one block */
 
 void waldo__job_output(waldo_job *job, int stream, waldo_str bytes);

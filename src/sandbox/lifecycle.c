@@ -1,6 +1,7 @@
 /* The life of a machine: opening, losing, closing, abandoning. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "sandbox/background.h"
 #include "sandbox/live.h"
 
 enum {
@@ -33,16 +34,45 @@ static void drop_scratch(waldo_sandbox *sandbox)
     sandbox->scratch = NULL;
 }
 
+/* Was the machine there before this sandbox? */
+static int was_reached(const waldo_sandbox *sandbox)
+{
+    waldo_machine_info info = { .size = sizeof info,
+                                .caps = ops_of(sandbox)->caps,
+                                .isolation = ops_of(sandbox)->isolation };
+
+    if (sandbox->machine != NULL && WALDO__BACKEND_HAS(ops_of(sandbox), describe)) {
+        ops_of(sandbox)->describe(sandbox->machine, &info);
+    }
+    return info.reached;
+}
+
+/* Is the machine to go on without this sandbox? */
+static int is_let_go(const waldo_sandbox *sandbox)
+{
+    if (sandbox->machine == NULL || !waldo__live_durable(sandbox) ||
+        !WALDO__BACKEND_HAS(ops_of(sandbox), detach)) {
+        return 0;
+    }
+    if (!sandbox->was_open) {
+        return was_reached(sandbox);
+    }
+    return sandbox->detaching || sandbox->lost != NULL || waldo__live_entry(sandbox)->name != NULL;
+}
+
 /* Everything of the machine at once, without waiting. */
 static void drop_machine(waldo_sandbox *sandbox)
 {
     waldo__workspace_stop(sandbox);
     waldo__hand_free(sandbox->hand);
     sandbox->hand = NULL;
-    if (sandbox->machine != NULL) {
+    if (is_let_go(sandbox)) {
+        ops_of(sandbox)->detach(sandbox->machine);
+    } else if (sandbox->machine != NULL) {
         ops_of(sandbox)->abandon(sandbox->machine);
-        sandbox->machine = NULL;
     }
+    sandbox->machine = NULL;
+    sandbox->was_open = 0;
     waldo__ops_drop_zombies(sandbox);
     waldo__workspace_free(sandbox->workspace);
     sandbox->workspace = NULL;
@@ -76,7 +106,10 @@ static void open_failed(waldo_sandbox *sandbox, waldo_status status, waldo_error
 /* The backend cannot serve here: the next one of the spec may. */
 static int try_next(waldo_sandbox *sandbox, waldo_status status)
 {
-    if (status != WALDO_EUNAVAILABLE || sandbox->entry + 1 >= sandbox->spec->entry_count) {
+    int not_here = status == WALDO_EUNAVAILABLE ||
+                   (status == WALDO_ENOTFOUND && waldo__live_entry(sandbox)->find);
+
+    if (!not_here || sandbox->saved != NULL || sandbox->entry + 1 >= sandbox->spec->entry_count) {
         return 0;
     }
     drop_machine(sandbox);
@@ -108,9 +141,11 @@ void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_err
         return;
     }
     sandbox->state = WALDO__LIVE_OPEN;
+    sandbox->was_open = 1;
     sandbox->isolation = sandbox->info.isolation;
-    waldo__live_news(sandbox, "opened", "%s: a machine was opened (isolation: %s)",
-                     ops_of(sandbox)->name, waldo__isolation_name(sandbox->isolation));
+    waldo__live_news(sandbox, "opened", "%s: a machine was %s (isolation: %s)",
+                     ops_of(sandbox)->name, sandbox->info.reached ? "reached" : "opened",
+                     waldo__isolation_name(sandbox->isolation));
     waldo__ops_start(sandbox);
 }
 
@@ -141,15 +176,61 @@ static waldo_status describe(waldo_sandbox *sandbox, waldo_error **ret_err)
     return WALDO_OK;
 }
 
+/* One that was there before has its workspace, as it was left. */
 static void machine_ready(waldo_sandbox *sandbox)
 {
     sandbox->state = WALDO__LIVE_PREPARING;
-    waldo__workspace_begin(sandbox);
+    if (sandbox->info.reached) {
+        waldo__live_prepared(sandbox, WALDO_OK, NULL);
+    } else {
+        waldo__workspace_begin(sandbox);
+    }
+}
+
+static void lease_ended(void *userdata, const waldo__hand_end *end)
+{
+    waldo_sandbox *sandbox = userdata;
+
+    if (end->status != WALDO_OK) {
+        waldo__log(sandbox->env->loop, WALDO_LOG_WARN, "sandbox",
+                   "%s: the lease stays as it was: %s", ops_of(sandbox)->name,
+                   waldo_error_message(end->error));
+    }
+}
+
+/* A machine that was there before has the lease it was made with, unless another was asked for. */
+static void set_lease(waldo_sandbox *sandbox)
+{
+    static const waldo__hand_call_fns fns = { .ended = lease_ended };
+    const waldo__spec_entry *entry = waldo__live_entry(sandbox);
+    waldo__hand_call *call;
+
+    if (sandbox->info.reached && entry->lease_asked) {
+        waldo__hand_start_lease(sandbox->hand, (uint32_t)entry->lease_ms, &fns, sandbox, &call);
+    }
+}
+
+void waldo__live_recovered(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error)
+{
+    waldo__live_hold(sandbox);
+    if (status == WALDO_OK) {
+        set_lease(sandbox);
+        machine_ready(sandbox);
+    } else {
+        opening_failed(sandbox, status, error);
+    }
+    waldo__live_release(sandbox);
 }
 
 static void hand_ready(void *userdata)
 {
-    machine_ready(userdata);
+    waldo_sandbox *sandbox = userdata;
+
+    if (waldo__live_durable(sandbox)) {
+        waldo__background_recover(sandbox);
+    } else {
+        machine_ready(sandbox);
+    }
 }
 
 static void hand_lost(void *userdata, const waldo_error *error)
@@ -241,8 +322,8 @@ void waldo__live_open(waldo_sandbox *sandbox)
         spec.scratch = sandbox->scratch;
         spec.owner = waldo__runtime_owner(sandbox->rt);
         spec.id = sandbox->id;
-        status = ops_of(sandbox)->open(sandbox->env, &spec, waldo__str(""), &call, on_open,
-                                       &sandbox->machine, &error);
+        status = ops_of(sandbox)->open(sandbox->env, &spec, waldo__str(sandbox->saved), &call,
+                                       on_open, &sandbox->machine, &error);
     }
     if (status != WALDO_OK) {
         if (error == NULL) {
@@ -333,6 +414,10 @@ static void end_machine(waldo_sandbox *sandbox)
     waldo__hand_free(sandbox->hand);
     sandbox->hand = NULL;
     waldo__live_hold(sandbox);
+    if (is_let_go(sandbox)) {
+        ops_of(sandbox)->detach(sandbox->machine);
+        sandbox->machine = NULL;
+    }
     if (sandbox->machine == NULL) {
         set_closed(sandbox);
         waldo__live_release(sandbox);
@@ -355,17 +440,55 @@ void waldo__live_lose(waldo_sandbox *sandbox, const waldo_error *error)
     end_machine(sandbox);
 }
 
+static void hand_settled(void *userdata, const waldo__hand_end *end)
+{
+    waldo_sandbox *sandbox = userdata;
+
+    (void)end;
+    waldo__live_hold(sandbox);
+    if (sandbox->state == WALDO__LIVE_CLOSING) {
+        end_machine(sandbox);
+    }
+    waldo__live_release(sandbox);
+}
+
+/*
+ * What was sent to a hand that goes on has to arrive before the stream is closed: an answer to
+ * whatever is asked last says so. 0 when there is nobody to ask.
+ */
+static int settle_hand(waldo_sandbox *sandbox)
+{
+    static const waldo__hand_call_fns fns = { .ended = hand_settled };
+    waldo__hand_call *call;
+
+    if (!sandbox->detaching || sandbox->settled || sandbox->hand == NULL) {
+        return 0;
+    }
+    sandbox->settled = 1;
+    return waldo__timer_arm(sandbox->env->loop, &sandbox->close_timer,
+                            waldo__deadline_ns(KILL_MS)) == WALDO_OK &&
+           waldo__hand_start_list(sandbox->hand, &fns, sandbox, &call) == WALDO_OK;
+}
+
 /* Commands had their grace. */
 static void close_now(void *userdata)
 {
     waldo_sandbox *sandbox = userdata;
+    waldo_error *error = NULL;
 
     if (sandbox->state != WALDO__LIVE_CLOSING) {
         return;
     }
     waldo__live_hold(sandbox);
-    waldo__ops_stop(sandbox, WALDO_ECANCELED, NULL);
-    end_machine(sandbox);
+    if (sandbox->detaching) {
+        waldo_error_set(&error, WALDO_ECLOSED, WALDO_CLASS_USAGE,
+                        "the sandbox was let go; what runs in its background goes on there");
+    }
+    waldo__ops_stop(sandbox, error != NULL ? WALDO_ECLOSED : WALDO_ECANCELED, error);
+    waldo_error_free(error);
+    if (!settle_hand(sandbox)) {
+        end_machine(sandbox);
+    }
     waldo__live_release(sandbox);
 }
 
@@ -387,6 +510,7 @@ void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why, int64_t gr
     }
     sandbox->state = WALDO__LIVE_CLOSING;
     sandbox->why_closed = why;
+    sandbox->detaching |= waldo__live_durable(sandbox) && waldo__live_entry(sandbox)->name != NULL;
     waldo__timer_disarm(sandbox->env->loop, &sandbox->idle_timer);
     waldo__task_cancel(sandbox->env->loop, &sandbox->end_task);
     waldo_error_free(sandbox->refusal);
@@ -404,7 +528,8 @@ void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why, int64_t gr
     }
     waldo__ops_end_waiting(sandbox, WALDO_ECANCELED, NULL);
     for (waldo__op *op = sandbox->ops.next; op != &sandbox->ops; op = op->next) {
-        if (op->kind->is_job && op->state == WALDO__OP_RUNNING) {
+        if (op->kind->is_job && op->state == WALDO__OP_RUNNING &&
+            !(op->goes_on && sandbox->detaching)) {
             waldo__job_op_cancel(op, grace_ms);
         }
     }

@@ -44,6 +44,7 @@ struct waldo__op {
     int in_backend; /* a function of the backend has not completed: not freed before */
     int finished;   /* finish was called */
     int internal;   /* part of opening: starts while the machine is being prepared */
+    int goes_on;    /* a command that outlives the session where the machine does */
 };
 
 typedef enum waldo__live_state {
@@ -103,6 +104,11 @@ struct waldo_sandbox {
     waldo__workspace *workspace;    /* baseline of a copied workspace */
     uint64_t next_file;             /* names of capture and script files */
     int reuse_capture;              /* capture file next_file - 1 was not needed */
+    char *saved;                    /* what the backend needs to reach it again; NULL: a new one */
+    int saved_empty;                /* 1: the saved machine began without a workspace */
+    int was_open;                   /* this machine */
+    int detaching;                  /* it is to go on when this sandbox is closed */
+    int settled;                    /* the hand has taken what was sent before that */
     waldo__background *backgrounds; /* oldest first */
     int64_t next_background;        /* number of the newest */
 };
@@ -116,6 +122,13 @@ static inline const waldo__spec_entry *waldo__live_entry(const waldo_sandbox *sa
 static inline uint32_t waldo__live_caps(const waldo_sandbox *sandbox)
 {
     return sandbox->info.size != 0 ? sandbox->info.caps : waldo__live_entry(sandbox)->ops->caps;
+}
+
+/* Does the machine outlive this process? */
+static inline int waldo__live_durable(const waldo_sandbox *sandbox)
+{
+    return waldo_sandbox_spec_error(sandbox->spec) == NULL &&
+           (sandbox->saved != NULL || waldo__live_entry(sandbox)->lease_ms > 0);
 }
 
 /* ---- ops (op.c) ---- */
@@ -152,6 +165,8 @@ void waldo__live_hold(waldo_sandbox *sandbox);
 void waldo__live_release(waldo_sandbox *sandbox); /* may free it */
 void waldo__live_open(waldo_sandbox *sandbox);
 void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_error *error);
+/* What went on in it is known; error is borrowed. */
+void waldo__live_recovered(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error);
 /* Commands get grace_ms between TERM and KILL. */
 void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why, int64_t grace_ms);
 

@@ -177,7 +177,7 @@ int waldo__ops_have_jobs(const waldo_sandbox *sandbox)
 int waldo__ops_have_other_jobs(const waldo_sandbox *sandbox, const waldo__op *than)
 {
     for (const waldo__op *op = sandbox->ops.next; op != &sandbox->ops; op = op->next) {
-        if (op->kind->is_job && op != than) {
+        if (op->kind->is_job && op != than && !(op->goes_on && sandbox->detaching)) {
             return 1;
         }
     }

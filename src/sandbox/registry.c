@@ -71,6 +71,7 @@ static int good_name(const char *name)
 /* The first member that is missing or contradicts the capability bits; NULL: none. */
 static const char *missing_member(const waldo_backend_ops *ops)
 {
+    int by_hand = (ops->caps & WALDO_BACKEND_CHANNEL) != 0;
     const struct {
         const char *name;
         int present;
@@ -93,12 +94,13 @@ static const char *missing_member(const waldo_backend_ops *ops)
         { "file_mkdir", WALDO__BACKEND_HAS(ops, file_mkdir), WALDO_BACKEND_FILES },
         { "file_rename", WALDO__BACKEND_HAS(ops, file_rename), WALDO_BACKEND_FILES },
         { "pty", WALDO__BACKEND_HAS(ops, pty), WALDO_BACKEND_PTY },
-        { "attach_job", WALDO__BACKEND_HAS(ops, attach_job), WALDO_BACKEND_ATTACH },
+        { "attach_job", WALDO__BACKEND_HAS(ops, attach_job) || by_hand, WALDO_BACKEND_ATTACH },
+        { "save", WALDO__BACKEND_HAS(ops, save), WALDO_BACKEND_ATTACH },
+        { "detach", WALDO__BACKEND_HAS(ops, detach), WALDO_BACKEND_ATTACH },
         { "pause", WALDO__BACKEND_HAS(ops, pause), WALDO_BACKEND_PAUSE },
         { "snapshot", WALDO__BACKEND_HAS(ops, snapshot), WALDO_BACKEND_SNAPSHOT },
         { "port_url", WALDO__BACKEND_HAS(ops, port_url), WALDO_BACKEND_PORTS },
     };
-    int by_hand = (ops->caps & WALDO_BACKEND_CHANNEL) != 0;
 
     for (size_t i = 0; i < WALDO__COUNT(members); i++) {
         uint32_t bits = members[i].needed_by;

@@ -56,6 +56,7 @@ static void free_sandbox(waldo_sandbox *sandbox)
     waldo__background_free_all(sandbox);
     WALDO__VEC_FREE(&sandbox->news);
     waldo_error_free(sandbox->lost);
+    waldo__free(sandbox->saved);
     waldo_sandbox_spec_unref(sandbox->spec);
     waldo__free(sandbox);
 }
@@ -324,6 +325,30 @@ void waldo_sandbox_close(waldo_sandbox *sandbox, waldo_sandbox_fn done, void *us
     }
     waldo__live_begin_close(sandbox, "as asked", WALDO__CLOSE_GRACE_MS);
     waldo__live_release(sandbox);
+}
+
+void waldo_sandbox_detach(waldo_sandbox *sandbox, waldo_sandbox_fn done, void *userdata)
+{
+    waldo_error *error = NULL;
+    wait_op *wait;
+
+    if (waldo__live_durable(sandbox) || sandbox->state >= WALDO__LIVE_CLOSING) {
+        sandbox->detaching |= sandbox->state < WALDO__LIVE_CLOSING;
+        waldo_sandbox_close(sandbox, done, userdata);
+        return;
+    }
+    wait = WALDO__NEW(wait_op);
+    if (wait == NULL) {
+        if (done != NULL) {
+            done(userdata, WALDO_ENOMEM, NULL);
+        }
+        return;
+    }
+    *wait = (wait_op){ .done = done, .userdata = userdata };
+    waldo_error_set(&error, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
+                    "the machine has no lease and would not go on without its host; give the spec "
+                    "lease= or name=");
+    waldo__op_begin_ended(sandbox, &wait->op, &open_kind, WALDO_ENOTSUP, error);
 }
 
 void waldo__sandbox_end(waldo_sandbox *sandbox, int64_t grace_ms)

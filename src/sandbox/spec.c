@@ -134,9 +134,12 @@ static waldo_status take_options(waldo_sandbox_spec *spec, const waldo_sandbox_s
     options->env = (const char *const *)spec->env;
     options->hosts = (const char *const *)spec->hosts;
     options->backends = (const char *const *)spec->backends;
-    if (spec->env == NULL || spec->hosts == NULL || spec->backends == NULL) {
+    spec->name = waldo__strdup(options->name);
+    if (spec->env == NULL || spec->hosts == NULL || spec->backends == NULL ||
+        (options->name != NULL && spec->name == NULL)) {
         return waldo__error_nomem(ret_err);
     }
+    options->name = spec->name;
     status = check_lists(spec, env, hosts, backends, ret_err);
     if (status != WALDO_OK) {
         return status;
@@ -144,10 +147,11 @@ static waldo_status take_options(waldo_sandbox_spec *spec, const waldo_sandbox_s
     if (options->workspace_mode < WALDO_WORKSPACE_COPY ||
         options->workspace_mode > WALDO_WORKSPACE_RW || options->flags != 0 ||
         !(options->cpus >= 0) || options->min_isolation < WALDO_ISOLATION_ANY ||
-        options->min_isolation > WALDO_ISOLATION_REMOTE || options->idle_ms < 0) {
+        options->min_isolation > WALDO_ISOLATION_REMOTE || options->idle_ms < 0 ||
+        options->lease_ms < 0 || options->lease_ms > WALDO__SPEC_LEASE_MAX_MS) {
         return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "sandbox: workspace_mode, min_isolation, cpus, idle_ms or flags is "
-                               "out of range");
+                               "sandbox: workspace_mode, min_isolation, cpus, idle_ms, lease_ms or "
+                               "flags is out of range");
     }
     if (options->workspace == NULL) {
         return options->workspace_mode == WALDO_WORKSPACE_COPY
@@ -205,21 +209,55 @@ static void make_notes(waldo_sandbox_spec *spec)
     spec->notes = waldo__buf_take(&text, NULL);
 }
 
+static int keeps_machines(const waldo_backend_ops *ops)
+{
+    return (ops->caps & WALDO_BACKEND_ATTACH) != 0;
+}
+
+/* "@NAME" may be with any backend that keeps machines. */
+static waldo_status take_named(waldo_sandbox_spec *spec, const char *text, waldo_error **ret_err)
+{
+    const waldo_backend_ops *ops;
+    waldo_status status = WALDO_OK;
+    size_t before = spec->entry_count;
+
+    for (size_t i = 0; status == WALDO_OK && (ops = waldo__backend_at(i)) != NULL; i++) {
+        if (keeps_machines(ops)) {
+            status =
+                waldo__spec_parse(spec, text, ops, &spec->entries[spec->entry_count++], ret_err);
+        }
+    }
+    if (status == WALDO_OK && spec->entry_count == before) {
+        status =
+            waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
+                            "sandbox string \"%s\": no backend of this build keeps machines", text);
+    }
+    return status;
+}
+
 static waldo_status take_backends(waldo_sandbox_spec *spec, waldo_error **ret_err)
 {
+    const waldo_backend_ops *ops;
     waldo_status status = WALDO_OK;
     size_t count = 0;
+    size_t keepers = 1;
 
+    for (size_t i = 0; (ops = waldo__backend_at(i)) != NULL; i++) {
+        keepers += (size_t)keeps_machines(ops);
+    }
     while (spec->backends[count] != NULL) {
         count++;
     }
-    spec->entries = waldo__calloc(count, sizeof *spec->entries);
+    spec->entries = waldo__calloc(count * keepers, sizeof *spec->entries);
     if (spec->entries == NULL) {
         return waldo__error_nomem(ret_err);
     }
     for (size_t i = 0; status == WALDO_OK && i < count; i++) {
-        spec->entry_count++;
-        status = waldo__spec_parse(spec, spec->backends[i], &spec->entries[i], ret_err);
+        const char *text = spec->backends[i];
+
+        status = text[0] == '@' ? take_named(spec, text, ret_err)
+                                : waldo__spec_parse(spec, text, NULL,
+                                                    &spec->entries[spec->entry_count++], ret_err);
     }
     return status;
 }
@@ -260,6 +298,7 @@ void waldo_sandbox_spec_unref(waldo_sandbox_spec *spec)
     waldo__strings_free(spec->hosts);
     waldo__strings_free(spec->backends);
     waldo__free(spec->workspace);
+    waldo__free(spec->name);
     waldo__free(spec->notes);
     waldo_error_free(spec->error);
     waldo__free(spec);

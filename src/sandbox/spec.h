@@ -11,8 +11,11 @@
 enum {
     WALDO__SPEC_TEXT_MAX = 4096,   /* longest sandbox string */
     WALDO__SPEC_BACKENDS_MAX = 16, /* sandbox strings of one spec */
-    WALDO__SPEC_LIST_MAX = 1024    /* env and hosts */
+    WALDO__SPEC_LIST_MAX = 1024,   /* env and hosts */
+    WALDO__SPEC_NAME_MAX = 48      /* bytes of a machine's name */
 };
+
+#define WALDO__SPEC_LEASE_MAX_MS (INT64_C(49) * 24 * 3600 * 1000) /* 32 bits in the hand */
 
 /* One sandbox string; what it does not say comes from the spec's options. */
 typedef struct waldo__spec_entry {
@@ -28,13 +31,18 @@ typedef struct waldo__spec_entry {
     double cpus;
     uint32_t max_processes;
     int64_t command_timeout_ms;
-    int64_t idle_ms; /* 0: never */
+    int64_t idle_ms;  /* 0: never */
+    int64_t lease_ms; /* above 0: the machine outlives this process */
+    int lease_asked;  /* by the user */
+    int find;         /* "@NAME": never made */
+    char *name;       /* NULL: none */
 } waldo__spec_entry;
 
 struct waldo_sandbox_spec {
     atomic_uint refs;
     waldo_error *error;
     char *notes;
+    char *name;      /* of the options; NULL: none */
     char *workspace; /* absolute; NULL: none */
     char **env;      /* of the options; NULL-terminated */
     char **hosts;
@@ -44,9 +52,13 @@ struct waldo_sandbox_spec {
     size_t entry_count;
 };
 
-/* Parse one sandbox string over the spec's options. What was made is freed with the entry. */
+/*
+ * Parse one sandbox string over the spec's options; "@NAME" is one entry for each backend that
+ * keeps machines, and then ops says which. What was made is freed with the entry.
+ */
 waldo_status waldo__spec_parse(const waldo_sandbox_spec *spec, const char *text,
-                               waldo__spec_entry *entry, waldo_error **ret_err);
+                               const waldo_backend_ops *ops, waldo__spec_entry *entry,
+                               waldo_error **ret_err);
 void waldo__spec_entry_free(waldo__spec_entry *entry);
 
 /* What a backend is told of an entry; scratch, owner and id are the caller's to add. */

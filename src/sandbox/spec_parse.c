@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+enum { LEASE_OF_NAMED_MS = 24 * 3600 * 1000 };
+
 static const char *const net_names[] = { "default", "none", "packages", "hosts", "all" };
 static const char *const isolation_names[] = { "any",    "none", "process", "container",
                                                "gvisor", "vm",   "remote" };
@@ -62,6 +64,20 @@ static int parse_time(waldo_str text, int64_t *ret_ms)
 
     return parse_scaled(text, units, factors, WALDO__COUNT(units), 1000, ret_ms) &&
            *ret_ms <= INT64_C(1000) * 3600 * 24 * 365;
+}
+
+/* As engines and file systems take it everywhere. */
+static int good_name(waldo_str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        int alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+        if (!alnum && (i == 0 || (c != '_' && c != '.' && c != '-'))) {
+            return 0;
+        }
+    }
+    return name.len > 0 && name.len <= WALDO__SPEC_NAME_MAX;
 }
 
 static int set_net(waldo__spec_entry *entry, waldo_str value)
@@ -126,6 +142,19 @@ static int set_idle(waldo__spec_entry *entry, waldo_str value)
     return parse_time(value, &entry->idle_ms);
 }
 
+static int set_lease(waldo__spec_entry *entry, waldo_str value)
+{
+    entry->lease_asked = 1;
+    return parse_time(value, &entry->lease_ms) && entry->lease_ms <= WALDO__SPEC_LEASE_MAX_MS;
+}
+
+static int set_name(waldo__spec_entry *entry, waldo_str value)
+{
+    waldo__free(entry->name);
+    entry->name = waldo__strndup(value.ptr, value.len);
+    return entry->name != NULL && good_name(value);
+}
+
 static int set_pids(waldo__spec_entry *entry, waldo_str value)
 {
     int64_t count;
@@ -175,11 +204,13 @@ static const struct generic_key {
     { "env", set_env, "NAME=value" },
     { "min_isolation", set_min_isolation, "none, process, container, gvisor, vm or remote" },
     { "pids", set_pids, "a number from 1 to 1000000" },
+    { "lease", set_lease, "a time of at most 49 days such as 600, 30m or 24h" },
+    { "name", set_name, "1 to 48 letters, digits, dots, dashes or underscores" },
 };
 
 /* Keys of the grammar that need a backend which keeps or names machines. */
-static const char *const later_keys[] = { "name",   "attach", "gpu",  "user", "runtime",
-                                          "region", "pull",   "from", NULL };
+static const char *const later_keys[] = { "attach", "gpu",  "user", "runtime",
+                                          "region", "pull", "from", NULL };
 
 static int in_list(const char *const *list, waldo_str name)
 {
@@ -261,12 +292,6 @@ static waldo_status find_kind(waldo__spec_entry *entry, waldo_str *ret_rest, wal
     size_t colon = waldo__str_find(text, ':');
     waldo__buf names = WALDO__BUF_INIT(4096);
 
-    if (waldo__str_starts(text, "@")) {
-        return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
-                               "sandbox string \"%s\": kept machines (@NAME) are not offered by "
-                               "this version",
-                               entry->text);
-    }
     if (colon < text.len) {
         entry->ops = waldo__backend_find(waldo__strn(text.ptr, colon));
     }
@@ -280,6 +305,50 @@ static waldo_status find_kind(waldo__spec_entry *entry, waldo_str *ret_rest, wal
         return WALDO_EINVAL;
     }
     *ret_rest = waldo__strn(text.ptr + colon + 1, text.len - colon - 1);
+    return WALDO_OK;
+}
+
+/* "@NAME": a machine of this backend that is there, if it has one of that name. */
+static waldo_status find_named(waldo__spec_entry *entry, const waldo_backend_ops *ops,
+                               waldo_str *ret_rest, waldo_error **ret_err)
+{
+    waldo_str name;
+
+    *ret_rest = waldo__str(entry->text + 1);
+    if (!waldo__str_split(ret_rest, ',', &name)) {
+        name = waldo__str("");
+    }
+    entry->ops = ops;
+    entry->find = 1;
+    if (!set_name(entry, name)) {
+        return waldo_error_set(
+            ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+            "sandbox string \"%s\": behind the @ comes a name of 1 to %d letters, "
+            "digits, dots, dashes or underscores",
+            entry->text, WALDO__SPEC_NAME_MAX);
+    }
+    return WALDO_OK;
+}
+
+/* A name that is kept has a lease, and both need a backend that keeps machines. */
+static waldo_status check_lease(waldo__spec_entry *entry, waldo_error **ret_err)
+{
+    if (entry->name != NULL && !good_name(waldo__str(entry->name))) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "sandbox \"%s\": name must be 1 to %d letters, digits, dots, dashes "
+                               "or underscores",
+                               entry->text, WALDO__SPEC_NAME_MAX);
+    }
+    if (entry->name != NULL && entry->lease_ms == 0) {
+        entry->lease_ms = LEASE_OF_NAMED_MS;
+    }
+    if (entry->lease_ms > 0 && (entry->ops->caps & WALDO_BACKEND_ATTACH) == 0) {
+        return waldo_error_set(
+            ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
+            "sandbox \"%s\": %s: cannot keep machines; leave name and lease out, "
+            "or use a backend that can",
+            entry->text, entry->ops->name);
+    }
     return WALDO_OK;
 }
 
@@ -337,6 +406,9 @@ waldo_backend_spec waldo__spec_for_backend(const waldo_sandbox_spec *spec,
         .memory_bytes = entry->memory_bytes,
         .cpus = entry->cpus,
         .max_processes = entry->max_processes,
+        .flags = entry->find ? WALDO_BACKEND_FIND : 0,
+        .lease_ms = entry->lease_ms,
+        .name = entry->name,
         .min_isolation = entry->min_isolation,
     };
 }
@@ -354,12 +426,19 @@ static waldo_status take_defaults(const waldo_sandbox_spec *spec, waldo__spec_en
     entry->command_timeout_ms =
         options->command_timeout_ms != 0 ? options->command_timeout_ms : 120000;
     entry->idle_ms = options->idle_ms;
+    entry->lease_ms = options->lease_ms;
+    entry->lease_asked = options->lease_ms > 0;
+    entry->name = waldo__strdup(options->name);
+    if (options->name != NULL && entry->name == NULL) {
+        return WALDO_ENOMEM;
+    }
     entry->env = waldo__strings_copy((const char *const *)spec->env, NULL);
     return entry->env != NULL ? WALDO_OK : WALDO_ENOMEM;
 }
 
 waldo_status waldo__spec_parse(const waldo_sandbox_spec *spec, const char *text,
-                               waldo__spec_entry *entry, waldo_error **ret_err)
+                               const waldo_backend_ops *ops, waldo__spec_entry *entry,
+                               waldo_error **ret_err)
 {
     waldo_str rest;
     waldo_str part;
@@ -374,12 +453,19 @@ waldo_status waldo__spec_parse(const waldo_sandbox_spec *spec, const char *text,
     if (entry->text == NULL || take_defaults(spec, entry) != WALDO_OK) {
         return waldo__error_nomem(ret_err);
     }
-    status = find_kind(entry, &rest, ret_err);
-    if (status == WALDO_OK && waldo__str_split(&rest, ',', &part)) {
-        entry->target = part;
+    status =
+        ops != NULL ? find_named(entry, ops, &rest, ret_err) : find_kind(entry, &rest, ret_err);
+    if (status == WALDO_OK) {
+        entry->target = waldo__str("");
+        if (ops == NULL && waldo__str_split(&rest, ',', &part)) {
+            entry->target = part;
+        }
         while (status == WALDO_OK && waldo__str_split(&rest, ',', &part)) {
             status = parse_option(entry, part, ret_err);
         }
+    }
+    if (status == WALDO_OK) {
+        status = check_lease(entry, ret_err);
     }
     if (status == WALDO_OK) {
         status = check_offer(spec, entry, ret_err);
@@ -394,6 +480,7 @@ waldo_status waldo__spec_parse(const waldo_sandbox_spec *spec, const char *text,
 void waldo__spec_entry_free(waldo__spec_entry *entry)
 {
     waldo__free(entry->text);
+    waldo__free(entry->name);
     waldo__free(entry->options);
     waldo__strings_free(entry->env);
 }

@@ -66,6 +66,9 @@ typedef struct fixture {
     waldo_status end_status;
     size_t output;
     int free_in_output;
+    size_t jobs; /* told by lists */
+    int64_t labels;
+    waldo__hand_call *adopted;
 } fixture;
 
 static void on_ready(void *userdata)
@@ -333,6 +336,154 @@ static void read_stays_within_its_limit(void **state)
     assert_int_equal(f->lost, 1);
 }
 
+/* ---- lists of kept commands ---- */
+
+static waldo_status on_job(void *userdata, const waldo__hand_job *job)
+{
+    fixture *f = userdata;
+    int64_t number = 0;
+
+    f->jobs++;
+    if (!waldo__str_int(job->label, &number)) {
+        return WALDO_EPROTO;
+    }
+    f->labels += number;
+    return WALDO_OK;
+}
+
+static void on_listed(void *userdata, const waldo__hand_end *end)
+{
+    fixture *f = userdata;
+
+    on_ended(userdata, end);
+    if (end->status == WALDO_OK && f->jobs > 0) {
+        assert_int_equal(waldo__hand_adopt(f->hand, 70, &fns, f, &f->adopted), WALDO_OK);
+    }
+}
+
+static void put_job(fixture *f, uint32_t list, uint32_t id, uint8_t state, const char *label)
+{
+    uint8_t payload[WALDO_HAND_JOB_LEN + WALDO_HAND_LABEL_MAX] = { 0 };
+
+    put_u32(payload, id);
+    payload[4] = state;
+    if (state == WALDO_HAND_STATE_ENDED) {
+        payload[24] = WALDO_HAND_HOW_EXITED;
+    }
+    memcpy(payload + WALDO_HAND_JOB_LEN, label, strlen(label));
+    frame(f, WALDO_HAND_JOB, list, payload, WALDO_HAND_JOB_LEN + strlen(label));
+}
+
+static void put_done(fixture *f, uint32_t id, uint64_t value)
+{
+    uint8_t payload[WALDO_HAND_DONE_LEN] = { 0 };
+
+    put_u64(payload + 8, value);
+    frame(f, WALDO_HAND_DONE, id, payload, sizeof payload);
+}
+
+static uint32_t list(fixture *f)
+{
+    static const waldo__hand_call_fns list_fns = { .job = on_job, .ended = on_listed };
+    waldo__hand_call *call;
+
+    hello(f);
+    assert_int_equal(waldo__hand_start_list(f->hand, &list_fns, f, &call), WALDO_OK);
+    return waldo__hand_call_id(call);
+}
+
+/* One that runs is heard of again under its own id, and new ids are above all that were. */
+static void commands_of_an_earlier_session(void **state)
+{
+    fixture *f = *state;
+    uint8_t exit[WALDO_HAND_EXIT_LEN] = { WALDO_HAND_HOW_EXITED };
+    uint32_t id = list(f);
+
+    put_job(f, id, 70, WALDO_HAND_STATE_RUNNING, "3");
+    put_job(f, id, 7, WALDO_HAND_STATE_ENDED, "2");
+    put_done(f, id, 90);
+    assert_int_equal(f->lost, 0);
+    assert_int_equal(f->jobs, 2);
+    assert_int_equal(f->labels, 5);
+    assert_int_equal(f->ended, 1);
+    assert_int_equal(waldo__hand_call_id(f->adopted), 70);
+    assert_int_equal(waldo__hand_call_id(start(f, 10)), 91);
+    frame(f, WALDO_HAND_EXIT, 70, exit, sizeof exit);
+    assert_int_equal(f->lost, 0);
+    assert_int_equal(f->ended, 2);
+    frame(f, WALDO_HAND_EXIT, 7, exit, sizeof exit); /* has had its end */
+    expect_lost(f, "out of its state");
+}
+
+/* Each row ends the session. */
+static void hostile_lists(void **state)
+{
+    static const struct {
+        uint32_t id; /* 0: that of the list */
+        uint32_t jobs[2];
+        const char *label;
+        uint64_t highest; /* 0: no DONE */
+    } rows[] = {
+        { 9, { 1 }, "1", 0 },          /* a list that nobody asked for */
+        { 0, { 5, 5 }, "1", 0 },       /* twice */
+        { 0, { 5 }, "", 0 },           /* no number */
+        { 0, { 5 }, "five", 0 },       /* nor this */
+        { 0, { 5 }, "5 ", 0 },         /* nor this */
+        { 0, { 5, 100 }, "1", 99 },    /* more than there were */
+        { 0, { 5 }, "1", 0xffffffff }, /* no ids left */
+        { 0, { 5 }, "1", UINT64_MAX }, /* no ids at all */
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        void *inner = NULL;
+        fixture *f;
+        uint32_t id;
+
+        assert_int_equal(setup(&inner), 0);
+        f = inner;
+        id = list(f);
+        for (size_t j = 0; j < 2 && rows[i].jobs[j] != 0; j++) {
+            put_job(f, rows[i].id != 0 ? rows[i].id : id, rows[i].jobs[j], WALDO_HAND_STATE_RUNNING,
+                    rows[i].label);
+        }
+        if (rows[i].highest != 0) {
+            assert_int_equal(f->lost, 0);
+            put_done(f, id, rows[i].highest);
+        }
+        if (f->lost != 1 || f->ended != 1 || f->end_status != WALDO_ELOST) {
+            fail_msg("row %zu: lost %d, ended %d", i, f->lost, f->ended);
+        }
+        teardown(&inner);
+    }
+    (void)state;
+}
+
+static void list_of_too_many(void **state)
+{
+    fixture *f = *state;
+    uint32_t id = list(f);
+
+    for (uint32_t i = 1; i <= WALDO_HAND_KEPT_MAX; i++) {
+        put_job(f, id, i, WALDO_HAND_STATE_ENDED, "1");
+    }
+    assert_int_equal(f->lost, 0);
+    assert_int_equal(f->jobs, WALDO_HAND_KEPT_MAX);
+    put_job(f, id, WALDO_HAND_KEPT_MAX + 1, WALDO_HAND_STATE_ENDED, "1");
+    expect_lost(f, "out of its state");
+    assert_int_equal(f->jobs, WALDO_HAND_KEPT_MAX);
+}
+
+static void taken_over(void **state)
+{
+    fixture *f = *state;
+
+    hello(f);
+    start(f, 10);
+    frame(f, WALDO_HAND_ERROR, 0, "\12\0\0\0taken", 9);
+    expect_lost(f, "another process has opened the same machine");
+    assert_int_equal(f->end_status, WALDO_ELOST);
+}
+
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -346,6 +497,10 @@ int main(void)
         CASE(offsets_go_forward),
         CASE(freed_in_a_callback),
         CASE(read_stays_within_its_limit),
+        CASE(commands_of_an_earlier_session),
+        CASE(hostile_lists),
+        CASE(list_of_too_many),
+        CASE(taken_over),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,7 +101,7 @@ typedef struct waldo_machine_info {
     waldo_isolation isolation;
     uint32_t uid; /* owner of what it unpacks from an archive (restore) */
     uint32_t gid;
-    uint32_t reserved;
+    int32_t reached;  /* 1: it was there before: not made now, and perhaps in use */
     const char *note; /* why it is less than its class; lives as long as the machine; or NULL */
 } waldo_machine_info;
 
@@ -226,7 +226,10 @@ typedef struct waldo_backend_ops {
                          waldo_str saved, const waldo_backend_call *call,
                          waldo_backend_done_fn done, waldo_machine **ret_machine,
                          waldo_error **ret_err);
-    /** Optional. The bytes that open needs to reach this machine again; no secrets. */
+    /**
+     * With ATTACH. The bytes that open needs to reach this machine again: UTF-8 text of at most
+     * 64 KiB, no secrets. What comes back from elsewhere is not to be trusted.
+     */
     void (*save)(waldo_machine *machine, const waldo_backend_call *call,
                  waldo_backend_bytes_fn done);
     /**
@@ -295,6 +298,11 @@ typedef struct waldo_backend_ops {
      * grade of isolation is the machine's, and what is above parse's promise ends it again.
      */
     void (*describe)(const waldo_machine *machine, waldo_machine_info *ret_info);
+    /**
+     * With ATTACH. Free it, but leave the machine as it is, for its lease. Its channel was closed
+     * before; channel may be called again on one whose stream broke.
+     */
+    void (*detach)(waldo_machine *machine);
 } waldo_backend_ops;
 
 /**
