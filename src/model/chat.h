@@ -2,17 +2,11 @@
 #ifndef WALDO_MODEL_CHAT_H
 #define WALDO_MODEL_CHAT_H
 
-#include "base/buf.h"
 #include "base/vec.h"
-#include "json/json.h"
-#include <waldo/sys/model.h>
+#include "model/shared.h"
 
 enum {
-    WALDO__CHAT_EVENT_MAX = 64 << 20, /* one event, one body, the text of one answer */
-    WALDO__CHAT_ARGS_MAX = 16 << 20,  /* arguments of one call */
-    WALDO__CHAT_MESSAGE_MAX = 2048,   /* a server's own words in an error */
-    WALDO__CHAT_NAME_MAX = 64,        /* name of a tool */
-    WALDO__CHAT_ID_MAX = 40           /* id of a call, where the server sets no other length */
+    WALDO__CHAT_ID_MAX = 40 /* id of a call, where the server sets no other length */
 };
 
 /* ---- how servers differ (chat_quirks.c) ---- */
@@ -40,9 +34,6 @@ typedef struct waldo__chat_quirks {
 /* The row for options->quirks "server=", else for the URL; then the other switches of the text. */
 waldo_status waldo__chat_quirks_find(const waldo_model_options *options, waldo_str url,
                                      waldo__chat_quirks *ret_quirks, waldo_error **ret_err);
-
-/* Name of the key of the server at url; NULL for servers that are not known. */
-const char *waldo__chat_key_for(waldo_str url);
 
 /* Split "URL#NAME". */
 waldo_status waldo__chat_parse(waldo_str rest, waldo_str *ret_url, waldo_str *ret_model,
@@ -100,20 +91,6 @@ int waldo__chat_calls_have_stray(const waldo__chat_calls *calls);
  */
 waldo_status waldo__chat_calls_end(waldo__chat_calls *calls, int short_ids, int is_cut);
 void waldo__chat_calls_free(waldo__chat_calls *calls);
-
-/* ---- errors (chat_error.c) ---- */
-
-/*
- * Make the error that a server described: root is the parsed answer or NULL, and then text is what
- * it said instead. http_status 0: the error came inside of a 200 answer.
- */
-waldo_status waldo__chat_error(int http_status, waldo_str headers, const waldo__json_value *root,
-                               waldo_str text, waldo_error **ret_err);
-waldo_status waldo__chat_classify(const waldo_model_options *options, int http_status,
-                                  waldo_str headers, waldo_str body, waldo_error **ret_err);
-
-/* Append at most max bytes of a server's text: valid UTF-8, in one line. */
-waldo_status waldo__chat_quote(waldo_str text, size_t max, waldo__buf *out);
 
 /* ---- encoder (chat_encode.c) and reader (chat_read.c), as in waldo_model_ops ---- */
 

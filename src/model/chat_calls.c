@@ -172,7 +172,7 @@ static waldo__chat_call *push_new(waldo__chat_call_list *list, int64_t index)
     call->alias = -1;
     waldo__buf_init(&call->id, WORD_MAX);
     waldo__buf_init(&call->name, WORD_MAX);
-    waldo__buf_init(&call->args, WALDO__CHAT_ARGS_MAX);
+    waldo__buf_init(&call->args, WALDO__MODEL_ARGS_MAX);
     waldo__buf_init(&call->extra, EXTRA_MAX);
     return *slot = call;
 }
@@ -231,7 +231,7 @@ static waldo_status add_args(waldo__chat_calls *calls, waldo__chat_call *call, w
 {
     waldo_status status;
 
-    if (args.len > WALDO__CHAT_EVENT_MAX - calls->args_total) {
+    if (args.len > WALDO__MODEL_EVENT_MAX - calls->args_total) {
         return WALDO_ETOOBIG;
     }
     if (call->args.len > 0 && call->args.len < PLACEHOLDER_MAX && opens_container(args) &&

@@ -1,10 +1,6 @@
 /* One JSON text of an answer: what its deltas hold, how it ends, what went wrong. */
 #include "base/alloc.h"
-#include "base/error.h"
-#include "base/utf8.h"
 #include "model/chat_reader.h"
-
-enum { PREVIEW_MAX = 512, JSON_DEPTH = 128 };
 
 static const struct {
     const char *reason;
@@ -20,44 +16,6 @@ static const struct {
     { "insufficient_system_resource", WALDO__CHAT_ENDING_FAILED }, /* DeepSeek */
 };
 
-/* ---- failures ---- */
-
-/* Without memory for the error there is still its status. */
-waldo_status waldo__chat_fail(waldo_reader *reader, waldo_status status, const char *format, ...)
-{
-    waldo__buf text = WALDO__BUF_INIT(8192);
-    va_list args;
-
-    va_start(args, format);
-    waldo__buf_vprintf(&text, format, args);
-    va_end(args);
-    reader->status = waldo_error_set(&reader->error, status, WALDO_CLASS_PROTOCOL, "%s",
-                                     waldo__buf_str(&text).ptr);
-    waldo__buf_free(&text);
-    return status;
-}
-
-waldo_status waldo__chat_fail_memory(waldo_reader *reader, waldo_status status)
-{
-    if (status == WALDO_ETOOBIG) {
-        return waldo__chat_fail(reader, status, "the model server's answer is larger than %d MiB",
-                                WALDO__CHAT_EVENT_MAX >> 20);
-    }
-    return waldo__chat_fail(reader, status, "the model server's answer: %s",
-                            waldo_status_text(status));
-}
-
-waldo_status waldo__chat_fail_provider(waldo_reader *reader, const waldo__json_value *root,
-                                       waldo_str text)
-{
-    return reader->status = waldo__chat_error(0, waldo__str(""), root, text, &reader->error);
-}
-
-static waldo_status emit(waldo_reader *reader, waldo_delta_kind kind, waldo_str text)
-{
-    return reader->delta != NULL ? reader->delta(reader->userdata, kind, text) : WALDO_OK;
-}
-
 /* ---- what a delta holds ---- */
 
 /* What an event does is noted, so that the next one like it needs no parse. */
@@ -67,21 +25,6 @@ static void note_effect(waldo_reader *reader, waldo__chat_effect effect, const c
     reader->effect = reader->effect == WALDO__CHAT_EFFECT_NONE ? effect : WALDO__CHAT_EFFECT_OTHER;
     reader->effect_key = key;
     reader->effect_index = index;
-}
-
-static waldo_status add_text(waldo_reader *reader, waldo__chat_text *text, waldo_delta_kind kind,
-                             waldo_str piece)
-{
-    size_t before = text->text.len;
-    waldo_status status = waldo__chat_text_add(text, piece);
-
-    if (status < 0) {
-        return waldo__chat_fail_memory(reader, status);
-    }
-    if (text->text.len == before) {
-        return WALDO_OK;
-    }
-    return emit(reader, kind, waldo__strn(text->text.ptr + before, text->text.len - before));
 }
 
 /* Mistral: content is a list of texts and of thoughts, which are lists of texts. */
@@ -96,17 +39,18 @@ static waldo_status add_parts(waldo_reader *reader, const waldo__json_value *par
         waldo_str piece;
 
         if (waldo__json_str(waldo__json_get(part, "text"), &piece)) {
-            status = add_text(reader, &reader->text, WALDO_DELTA_TEXT, piece);
+            status = waldo__body_add_text(&reader->body, &reader->text, WALDO_DELTA_TEXT, piece);
         } else if (waldo__json_str(thoughts, &piece)) {
-            status = add_text(reader, &reader->reasoning, WALDO_DELTA_REASONING, piece);
+            status = waldo__body_add_text(&reader->body, &reader->reasoning, WALDO_DELTA_REASONING,
+                                          piece);
         }
         if (waldo__json_type_of(thoughts) != WALDO__JSON_ARRAY) {
             continue;
         }
         for (const waldo__json_value *thought = waldo__json_first(thoughts);
              thought != NULL && status >= 0; thought = waldo__json_next(thought)) {
-            status = add_text(reader, &reader->reasoning, WALDO_DELTA_REASONING,
-                              waldo__json_get_str(thought, "text"));
+            status = waldo__body_add_text(&reader->body, &reader->reasoning, WALDO_DELTA_REASONING,
+                                          waldo__json_get_str(thought, "text"));
         }
     }
     return status;
@@ -131,7 +75,7 @@ static waldo_status read_args(const waldo__json_value *value, waldo__buf *out)
     waldo_str text;
 
     if (waldo__json_str(value, &text)) {
-        return waldo__chat_text_plain(text, out);
+        return waldo__model_text_plain(text, out);
     }
     if (waldo__json_type_of(value) == WALDO__JSON_OBJECT ||
         waldo__json_type_of(value) == WALDO__JSON_ARRAY) {
@@ -152,14 +96,15 @@ static waldo_status add_fragment(waldo_reader *reader, const waldo__chat_fragmen
     waldo_status status = waldo__chat_calls_add(&reader->calls, fragment, &target, &is_new);
 
     if (status == WALDO_ETOOBIG) {
-        return waldo__chat_fail(
-            reader, status,
+        return waldo__body_fail(
+            &reader->body, status,
             "a tool call in the model's answer is too large, or there are too many");
     }
     if (status < 0) {
-        return waldo__chat_fail_memory(reader, status);
+        return waldo__body_fail_memory(&reader->body, status);
     }
-    return is_new ? emit(reader, WALDO_DELTA_CALL, waldo__buf_str(&target->name)) : WALDO_OK;
+    return is_new ? waldo__body_emit(&reader->body, WALDO_DELTA_CALL, waldo__buf_str(&target->name))
+                  : WALDO_OK;
 }
 
 /* call is an entry of tool_calls; function its function, or the older function_call. */
@@ -167,7 +112,7 @@ static waldo_status add_call(waldo_reader *reader, const waldo__json_value *call
                              const waldo__json_value *function, int is_whole)
 {
     const waldo__json_value *arguments = waldo__json_get(function, "arguments");
-    waldo__buf args = WALDO__BUF_INIT(WALDO__CHAT_ARGS_MAX);
+    waldo__buf args = WALDO__BUF_INIT(WALDO__MODEL_ARGS_MAX);
     waldo__buf extra = WALDO__BUF_INIT(1 << 20);
     waldo__chat_fragment fragment = { .is_whole = is_whole };
     waldo_status status = read_args(arguments, &args);
@@ -186,7 +131,7 @@ static waldo_status add_call(waldo_reader *reader, const waldo__json_value *call
     note_effect(reader, is_piece ? WALDO__CHAT_EFFECT_ARGS : WALDO__CHAT_EFFECT_OTHER, "arguments",
                 fragment.index);
     status = status == WALDO_OK ? add_fragment(reader, &fragment)
-                                : waldo__chat_fail_memory(reader, status);
+                                : waldo__body_fail_memory(&reader->body, status);
     waldo__buf_free(&args);
     waldo__buf_free(&extra);
     return status;
@@ -219,7 +164,8 @@ static waldo_status add_reasoning(waldo_reader *reader, const waldo__json_value 
 
         if (piece.len > 0) {
             note_effect(reader, WALDO__CHAT_EFFECT_REASONING, keys[i], -1);
-            return add_text(reader, &reader->reasoning, WALDO_DELTA_REASONING, piece);
+            return waldo__body_add_text(&reader->body, &reader->reasoning, WALDO_DELTA_REASONING,
+                                        piece);
         }
     }
     return WALDO_OK;
@@ -232,7 +178,7 @@ static waldo_status add_refusal(waldo_reader *reader, const waldo__json_value *d
     if (piece.len > 0) {
         note_effect(reader, WALDO__CHAT_EFFECT_OTHER, NULL, -1);
     }
-    return add_text(reader, &reader->refusal, WALDO_DELTA_TEXT, piece);
+    return waldo__body_add_text(&reader->body, &reader->refusal, WALDO_DELTA_TEXT, piece);
 }
 
 static waldo_status add_delta(waldo_reader *reader, const waldo__json_value *delta, int is_whole)
@@ -243,7 +189,7 @@ static waldo_status add_delta(waldo_reader *reader, const waldo__json_value *del
 
     if (status >= 0 && waldo__json_str(content, &piece) && piece.len > 0) {
         note_effect(reader, WALDO__CHAT_EFFECT_TEXT, "content", -1);
-        status = add_text(reader, &reader->text, WALDO_DELTA_TEXT, piece);
+        status = waldo__body_add_text(&reader->body, &reader->text, WALDO_DELTA_TEXT, piece);
     } else if (status >= 0 && waldo__json_type_of(content) == WALDO__JSON_ARRAY) {
         status = add_parts(reader, content);
     }
@@ -284,13 +230,14 @@ static waldo_status read_reason(waldo_reader *reader, waldo_str reason)
         }
     }
     waldo__buf_clear(&reader->reason);
-    waldo__chat_quote(waldo__strn(reason.ptr, reason.len < 64 ? reason.len : 64), 64,
-                      &reader->reason);
+    waldo__provider_quote(waldo__strn(reason.ptr, reason.len < 64 ? reason.len : 64), 64,
+                          &reader->reason);
     if (waldo__chat_calls_have_stray(&reader->calls) && !reader->warned) {
         reader->warned = 1;
-        return emit(reader, WALDO_DELTA_WARNING,
-                    waldo__str("the server sent something besides the arguments of a tool call; "
-                               "it was left out"));
+        return waldo__body_emit(
+            &reader->body, WALDO_DELTA_WARNING,
+            waldo__str("the server sent something besides the arguments of a tool call; "
+                       "it was left out"));
     }
     return WALDO_OK;
 }
@@ -311,15 +258,11 @@ static waldo_status read_choice(waldo_reader *reader, const waldo__json_value *c
     return status >= 0 && reason.len > 0 ? read_reason(reader, reason) : status;
 }
 
-/* An error is an object or a text; false, null and "" are none. */
+/* Mistral says it in its own way. */
 static int holds_error(const waldo__json_value *root)
 {
-    const waldo__json_value *error = waldo__json_get(root, "error");
-    waldo_str text = WALDO__S("");
-
-    return waldo__json_type_of(error) == WALDO__JSON_OBJECT ||
-           (waldo__json_str(error, &text) && text.len > 0) ||
-           waldo__str_is(waldo__json_get_str(root, "object"), "error"); /* Mistral */
+    return waldo__body_holds_error(root) ||
+           waldo__str_is(waldo__json_get_str(root, "object"), "error");
 }
 
 static waldo_status read_root(waldo_reader *reader, const waldo__json_value *root, waldo_str text)
@@ -328,14 +271,14 @@ static waldo_status read_root(waldo_reader *reader, const waldo__json_value *roo
     waldo_status status = WALDO_OK;
 
     if (waldo__json_type_of(root) != WALDO__JSON_OBJECT) {
-        return waldo__chat_fail(reader, WALDO_EPROTO,
+        return waldo__body_fail(&reader->body, WALDO_EPROTO,
                                 "the model server sent JSON that is not an object");
     }
     if (holds_error(root)) {
-        return waldo__chat_fail_provider(reader, root, text);
+        return waldo__body_fail_provider(&reader->body, root, text);
     }
     if (reader->id.len == 0) {
-        waldo__chat_quote(waldo__json_get_str(root, "id"), 128, &reader->id);
+        waldo__provider_quote(waldo__json_get_str(root, "id"), 128, &reader->id);
     }
     read_usage(reader, waldo__json_get(root, "usage"));
     read_usage(reader, waldo__json_path(root, "x_groq.usage"));
@@ -344,58 +287,22 @@ static waldo_status read_root(waldo_reader *reader, const waldo__json_value *roo
              choice != NULL && status >= 0; choice = waldo__json_next(choice)) {
             status = read_choice(reader, choice);
         }
-    } else if (reader->mode == WALDO__CHAT_BODY_JSON) {
-        return waldo__chat_fail_provider(reader, root, text);
+    } else if (reader->body.kind == WALDO__BODY_JSON) {
+        return waldo__body_fail_provider(&reader->body, root, text);
     }
     if (status >= 0 && reader->ending == WALDO__CHAT_ENDING_FAILED) {
-        return waldo__chat_fail(reader, WALDO_EPROVIDER,
+        return waldo__body_fail(&reader->body, WALDO_EPROVIDER,
                                 "the model server gave up: finish_reason \"%s\"",
                                 waldo__buf_str(&reader->reason).ptr);
     }
     return status;
 }
 
-/* Text that cJSON would refuse for half a pair, a NUL or a wrong byte is mended first. */
-static waldo_status parse(waldo_reader *reader, waldo_str text, waldo__json **ret_doc)
-{
-    static const waldo__json_limits limits = { .max_bytes = WALDO__CHAT_EVENT_MAX + 1024,
-                                               .max_depth = JSON_DEPTH,
-                                               .allow_duplicates = 1,
-                                               .repair_surrogates = 1 };
-    waldo_error *error = NULL;
-    waldo_str mended = text;
-    waldo__buf clean = WALDO__BUF_INIT(4 * (size_t)WALDO__CHAT_EVENT_MAX);
-    waldo_status status = waldo__chat_text_mend(&mended, &reader->scratch);
-
-    if (status == WALDO_OK) {
-        status = waldo__json_parse(mended, &limits, ret_doc, &error);
-    }
-    if (status == WALDO_EUTF8) {
-        waldo_error_free(error);
-        error = NULL;
-        status = waldo__utf8_clean(mended, &clean);
-        if (status == WALDO_OK) {
-            status = waldo__json_parse(waldo__buf_str(&clean), &limits, ret_doc, &error);
-        }
-    }
-    waldo__buf_free(&clean);
-    if (status != WALDO_OK) {
-        waldo__buf quoted = WALDO__BUF_INIT(PREVIEW_MAX);
-
-        waldo__chat_quote(waldo__strn(text.ptr, text.len < 120 ? text.len : 120), 120, &quoted);
-        waldo__chat_fail(reader, status == WALDO_ENOMEM ? status : WALDO_EPROTO,
-                         "the model server sent what is not JSON (%s): %s",
-                         waldo_error_message(error), waldo__buf_str(&quoted).ptr);
-        waldo__buf_free(&quoted);
-    }
-    waldo_error_free(error);
-    return status == WALDO_OK ? WALDO_OK : reader->status;
-}
-
 waldo_status waldo__chat_read_json(waldo_reader *reader, waldo_str text)
 {
     waldo__json *doc = NULL;
-    waldo_status status = parse(reader, text, &doc);
+    waldo_str parsed;
+    waldo_status status = waldo__body_parse(&reader->body, text, &doc, &parsed);
 
     reader->effect = WALDO__CHAT_EFFECT_NONE;
     if (status == WALDO_OK) {
@@ -413,20 +320,21 @@ waldo_status waldo__chat_read_json(waldo_reader *reader, waldo_str text)
 /* What waldo__chat_read_json() would do with an event that is like one before it. */
 waldo_status waldo__chat_read_piece(waldo_reader *reader, waldo_str piece)
 {
-    waldo__buf args = WALDO__BUF_INIT(WALDO__CHAT_ARGS_MAX);
+    waldo__buf args = WALDO__BUF_INIT(WALDO__MODEL_ARGS_MAX);
     waldo__chat_fragment fragment = { .index = reader->fast.index };
     waldo_status status;
 
     if (reader->fast.effect == WALDO__CHAT_EFFECT_TEXT) {
-        return add_text(reader, &reader->text, WALDO_DELTA_TEXT, piece);
+        return waldo__body_add_text(&reader->body, &reader->text, WALDO_DELTA_TEXT, piece);
     }
     if (reader->fast.effect == WALDO__CHAT_EFFECT_REASONING) {
-        return add_text(reader, &reader->reasoning, WALDO_DELTA_REASONING, piece);
+        return waldo__body_add_text(&reader->body, &reader->reasoning, WALDO_DELTA_REASONING,
+                                    piece);
     }
-    status = waldo__chat_text_plain(piece, &args);
+    status = waldo__model_text_plain(piece, &args);
     fragment.args = waldo__buf_str(&args);
     status = status == WALDO_OK ? add_fragment(reader, &fragment)
-                                : waldo__chat_fail_memory(reader, status);
+                                : waldo__body_fail_memory(&reader->body, status);
     waldo__buf_free(&args);
     return status;
 }

@@ -6,45 +6,20 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/chat.h"
+#include "model/history.h"
 #include <waldo/agent.h>
 
 #define ROLE(role) "{\"role\":\"" role "\""
 
-enum { BODY_MAX = 256 << 20, WIRE_ID_MAX = 64 };
-
-/* What a host that died says about a call whose end it did not see. */
-#define LOST_RESULT                                                                                \
-    "ERROR: the host restarted before this call finished; it may or may not have run"
-
 /* What the end of the body is the inside of. */
 typedef enum open_part { OPEN_NOTHING, OPEN_USER, OPEN_ASSISTANT, OPEN_CALLS } open_part;
-
-typedef struct group_call {
-    char *id;   /* as in the transcript */
-    char *wire; /* as this server takes it */
-    char *name;
-    int answered;
-} group_call;
-
-typedef struct held_text {
-    waldo_item_kind kind;
-    char *text;
-    size_t len;
-} held_text;
 
 /* What append() changes besides the body; copied first, so that a failure leaves the old one. */
 typedef struct tail_state {
     open_part open;
     int has_messages;
     int after_result;
-    int has_results; /* some call of the group was answered */
-    size_t unanswered;
-    struct {
-        WALDO__VEC(group_call);
-    } group; /* calls of the last assistant message that has any */
-    struct {
-        WALDO__VEC(held_text);
-    } held;               /* texts that came between calls and their results */
+    waldo__history history;
     waldo__buf reasoning; /* for the next assistant message */
 } tail_state;
 
@@ -63,45 +38,8 @@ struct waldo_encoder {
 
 static void free_tail(tail_state *tail)
 {
-    for (size_t i = 0; i < tail->group.count; i++) {
-        waldo__free(tail->group.at[i].id);
-        waldo__free(tail->group.at[i].wire);
-        waldo__free(tail->group.at[i].name);
-    }
-    WALDO__VEC_FREE(&tail->group);
-    for (size_t i = 0; i < tail->held.count; i++) {
-        waldo__free(tail->held.at[i].text);
-    }
-    WALDO__VEC_FREE(&tail->held);
+    waldo__history_free(&tail->history);
     waldo__buf_free(&tail->reasoning);
-}
-
-static waldo_status push_call(tail_state *tail, waldo_str id, waldo_str wire, waldo_str name,
-                              int answered)
-{
-    group_call *call = WALDO__VEC_PUSH(&tail->group);
-
-    if (call == NULL) {
-        return WALDO_ENOMEM;
-    }
-    call->id = waldo__strndup(id.ptr, id.len);
-    call->wire = waldo__strndup(wire.ptr, wire.len);
-    call->name = waldo__strndup(name.ptr, name.len);
-    call->answered = answered;
-    return call->id != NULL && call->wire != NULL && call->name != NULL ? WALDO_OK : WALDO_ENOMEM;
-}
-
-static waldo_status hold(tail_state *tail, waldo_item_kind kind, waldo_str text)
-{
-    held_text *held = WALDO__VEC_PUSH(&tail->held);
-
-    if (held == NULL) {
-        return WALDO_ENOMEM;
-    }
-    held->kind = kind;
-    held->text = waldo__strndup(text.ptr, text.len);
-    held->len = text.len;
-    return held->text != NULL ? WALDO_OK : WALDO_ENOMEM;
 }
 
 /* to is free of memory; it must be freed whatever is returned. */
@@ -110,106 +48,10 @@ static waldo_status copy_tail(tail_state *to, const tail_state *from)
     waldo_status status;
 
     *to = *from;
-    memset(&to->group, 0, sizeof to->group);
-    memset(&to->held, 0, sizeof to->held);
-    waldo__buf_init(&to->reasoning, WALDO__CHAT_EVENT_MAX);
-    status = waldo__buf_add_str(&to->reasoning, waldo__buf_str(&from->reasoning));
-    for (size_t i = 0; i < from->group.count && status == WALDO_OK; i++) {
-        const group_call *call = &from->group.at[i];
-
-        status = push_call(to, waldo__str(call->id), waldo__str(call->wire), waldo__str(call->name),
-                           call->answered);
-    }
-    for (size_t i = 0; i < from->held.count && status == WALDO_OK; i++) {
-        status = hold(to, from->held.at[i].kind,
-                      waldo__strn(from->held.at[i].text, from->held.at[i].len));
-    }
-    return status;
-}
-
-/* ---- names and ids as a server takes them ---- */
-
-static int is_word_byte(char byte)
-{
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= '0' && byte <= '9');
-}
-
-/* An id from the transcript that this server would refuse becomes one made from it. */
-static int id_is_fine(const waldo__chat_quirks *quirks, waldo_str id)
-{
-    if (quirks->short_ids ? id.len != 9 : id.len == 0 || id.len > WALDO__CHAT_ID_MAX) {
-        return 0;
-    }
-    for (size_t i = 0; i < id.len; i++) {
-        if (!is_word_byte(id.ptr[i]) &&
-            (quirks->short_ids || (unsigned char)id.ptr[i] <= ' ' || id.ptr[i] == 0x7f)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* FNV-1a, then as many letters and digits as are wanted. */
-static void hash_id(waldo_str id, unsigned salt, char *text, size_t len)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    uint64_t hash = UINT64_C(14695981039346656037) + salt;
-
-    for (size_t i = 0; i < id.len; i++) {
-        hash = (hash ^ (unsigned char)id.ptr[i]) * UINT64_C(1099511628211);
-    }
-    for (size_t i = 0; i < len; i++) {
-        hash = (hash ^ (hash >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);
-        text[i] = letters[(hash >> 32) % (sizeof letters - 1)];
-    }
-    text[len] = '\0';
-}
-
-static int wire_is_taken(const tail_state *tail, const char *wire)
-{
-    for (size_t i = 0; i < tail->group.count; i++) {
-        if (strcmp(tail->group.at[i].wire, wire) == 0) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* The same for the same id, and different from those of the other calls of its message. */
-static void make_wire_id(const waldo__chat_quirks *quirks, const tail_state *tail, waldo_str id,
-                         char wire[WIRE_ID_MAX])
-{
-    size_t start = quirks->short_ids ? 0 : 5;
-
-    if (id_is_fine(quirks, id)) {
-        memcpy(wire, id.ptr, id.len);
-        wire[id.len] = '\0';
-        if (!wire_is_taken(tail, wire)) {
-            return;
-        }
-    }
-    memcpy(wire, "call_", 5);
-    for (unsigned salt = 0;; salt++) {
-        hash_id(id, salt, wire + start, quirks->short_ids ? 9 : 24);
-        if (!wire_is_taken(tail, wire)) {
-            return;
-        }
-    }
-}
-
-/* Servers refuse a history with a name that a tool could not have; models make such names up. */
-static waldo_str make_wire_name(waldo_str name, char wire[WALDO__CHAT_NAME_MAX + 1])
-{
-    size_t len = name.len < WALDO__CHAT_NAME_MAX ? name.len : WALDO__CHAT_NAME_MAX;
-
-    for (size_t i = 0; i < len; i++) {
-        char byte = name.ptr[i];
-
-        wire[i] = is_word_byte(byte) || byte == '-' ? byte : '_';
-    }
-    wire[len] = '\0';
-    return len > 0 ? waldo__strn(wire, len) : WALDO__S("unknown");
+    waldo__buf_init(&to->reasoning, WALDO__MODEL_EVENT_MAX);
+    status = waldo__history_copy(&to->history, &from->history);
+    return status == WALDO_OK ? waldo__buf_add_str(&to->reasoning, waldo__buf_str(&from->reasoning))
+                              : status;
 }
 
 /* ---- messages ---- */
@@ -270,12 +112,7 @@ static void add_user(waldo_encoder *encoder, tail_state *tail, waldo_item_kind k
         begin_message(encoder, tail, ROLE("user") ",\"content\":\"");
         tail->open = OPEN_USER;
     }
-    if (kind == WALDO_ITEM_NOTICE) {
-        put(encoder, "[notice from the host] ");
-    } else if (kind == WALDO_ITEM_COMPACTION) {
-        put(encoder, "[summary of the conversation so far]\\n");
-    }
-    put_escaped(encoder, text);
+    waldo__wire_said(kind, text, &encoder->body);
 }
 
 static void add_assistant(waldo_encoder *encoder, tail_state *tail, waldo_str text)
@@ -289,9 +126,18 @@ static void add_assistant(waldo_encoder *encoder, tail_state *tail, waldo_str te
     put_escaped(encoder, text);
 }
 
-static void write_result(waldo_encoder *encoder, tail_state *tail, group_call *call, waldo_str text,
+/* What the functions of a history write to. */
+typedef struct written {
+    waldo_encoder *encoder;
+    tail_state *tail;
+} written;
+
+static void write_result(void *userdata, const waldo__history_call *call, waldo_str text,
                          int is_error)
 {
+    waldo_encoder *encoder = ((written *)userdata)->encoder;
+    tail_state *tail = ((written *)userdata)->tail;
+
     begin_message(encoder, tail, ROLE("tool") ",\"tool_call_id\":\"");
     put_escaped(encoder, waldo__str(call->wire));
     if (encoder->quirks.tool_name) {
@@ -299,71 +145,28 @@ static void write_result(waldo_encoder *encoder, tail_state *tail, group_call *c
         put_escaped(encoder, waldo__str(call->name));
     }
     put(encoder, "\",\"content\":\"");
-    if (is_error && !waldo__str_starts(text, "ERROR:")) {
-        put(encoder, "ERROR: ");
-    }
-    put_escaped(encoder, text.len > 0 ? text : WALDO__S("(no output)"));
+    waldo__wire_result(text, is_error, &encoder->body);
     put(encoder, "\"}");
     tail->after_result = 1;
-    tail->has_results = 1;
-    tail->unanswered--;
-    call->answered = 1;
 }
 
-/* After the last result: what the user said meanwhile. */
-static void release_held(waldo_encoder *encoder, tail_state *tail)
+static void write_said(void *userdata, waldo_item_kind kind, waldo_str text)
 {
-    for (size_t i = 0; i < tail->held.count && tail->unanswered == 0; i++) {
-        held_text *held = &tail->held.at[i];
-
-        add_user(encoder, tail, held->kind, waldo__strn(held->text, held->len));
-        waldo__free(held->text);
-        held->text = NULL;
-    }
-    if (tail->unanswered == 0) {
-        tail->held.count = 0;
-    }
+    add_user(((written *)userdata)->encoder, ((written *)userdata)->tail, kind, text);
 }
 
-/* A result belongs to the first call of its id that has none; one without a call is left out. */
 static void add_result(waldo_encoder *encoder, tail_state *tail, const waldo_item *item)
 {
-    for (size_t i = 0; i < tail->group.count; i++) {
-        group_call *call = &tail->group.at[i];
+    waldo__history_writer writer = { write_result, write_said, &(written){ encoder, tail } };
 
-        if (!call->answered && waldo__str_is(item->id, call->id)) {
-            write_result(encoder, tail, call, item->text, item->is_error);
-            release_held(encoder, tail);
-            return;
-        }
-    }
+    waldo__history_add_result(&tail->history, &writer, item);
 }
 
-/* A new answer of the model although calls of the last one have no result: they never will. */
 static void answer_lost_calls(waldo_encoder *encoder, tail_state *tail)
 {
-    for (size_t i = 0; i < tail->group.count; i++) {
-        if (!tail->group.at[i].answered) {
-            write_result(encoder, tail, &tail->group.at[i], WALDO__S(LOST_RESULT), 1);
-        }
-    }
-    release_held(encoder, tail);
-}
+    waldo__history_writer writer = { write_result, write_said, &(written){ encoder, tail } };
 
-/* Whether text is a JSON object, or 0 with *ret_status when memory was out. */
-static int is_object(waldo_str text, waldo_status *ret_status)
-{
-    waldo__json *doc = NULL;
-    waldo_status status = waldo__json_parse(text, NULL, &doc, NULL);
-    int object = 0;
-
-    if (status == WALDO_OK) {
-        object = waldo__json_type_of(waldo__json_root(doc)) == WALDO__JSON_OBJECT;
-        waldo__json_free(doc);
-    } else if (status == WALDO_ENOMEM) {
-        *ret_status = status;
-    }
-    return object;
+    waldo__history_lose_calls(&tail->history, &writer);
 }
 
 /* Arguments as the model wrote them, "{}" where the server would refuse the history for them. */
@@ -372,7 +175,8 @@ static waldo_str wire_args(const waldo_encoder *encoder, waldo_str args, waldo_s
     if (args.len == 0) {
         return WALDO__S("{}");
     }
-    return !encoder->quirks.valid_args || is_object(args, ret_status) ? args : WALDO__S("{}");
+    return !encoder->quirks.valid_args || waldo__wire_is_object(args, ret_status) ? args
+                                                                                  : WALDO__S("{}");
 }
 
 /* Members that the same server sent with the call: the inside of a JSON object. */
@@ -382,7 +186,7 @@ static waldo_str wire_extra(const waldo_encoder *encoder, const waldo_item *item
     waldo_str raw = waldo__str_trim(item->raw);
 
     if (!waldo__str_eq(item->vendor, waldo__buf_str(&encoder->vendor)) ||
-        !is_object(raw, ret_status)) {
+        !waldo__wire_is_object(raw, ret_status)) {
         return WALDO__S("");
     }
     return waldo__str_trim(waldo__strn(raw.ptr + 1, raw.len - 2));
@@ -403,33 +207,27 @@ static void open_calls(waldo_encoder *encoder, tail_state *tail)
     }
     put(encoder, ",\"tool_calls\":[");
     tail->open = OPEN_CALLS;
-    for (size_t i = 0; i < tail->group.count; i++) {
-        waldo__free(tail->group.at[i].id);
-        waldo__free(tail->group.at[i].wire);
-        waldo__free(tail->group.at[i].name);
-    }
-    tail->group.count = 0;
-    tail->has_results = 0;
+    waldo__history_begin_group(&tail->history);
 }
 
 static waldo_status add_call(waldo_encoder *encoder, tail_state *tail, const waldo_item *item)
 {
-    char wire[WIRE_ID_MAX], name_text[WALDO__CHAT_NAME_MAX + 1];
-    waldo_str name = make_wire_name(item->name, name_text);
+    char wire[WALDO__WIRE_ID_MAX], name_text[WALDO__MODEL_NAME_MAX + 1];
+    waldo_str name = waldo__wire_name(item->name, name_text);
     waldo_status status = WALDO_OK;
     waldo_str extra = wire_extra(encoder, item, &status);
     waldo_str args = wire_args(encoder, item->args, &status);
+    int exact = encoder->quirks.short_ids;
 
     if (status != WALDO_OK) {
         return status;
     }
-    if (tail->unanswered > 0 && tail->has_results) {
+    if (tail->history.unanswered > 0 && tail->history.has_results) {
         answer_lost_calls(encoder, tail);
     }
     open_calls(encoder, tail);
-    make_wire_id(&encoder->quirks, tail, item->id, wire);
-    status = push_call(tail, item->id, waldo__str(wire), name, 0);
-    tail->unanswered++;
+    waldo__wire_id(&tail->history, item->id, exact ? 9 : WALDO__CHAT_ID_MAX, exact, wire);
+    status = waldo__history_add_call(&tail->history, item->id, waldo__str(wire), name, 0);
     put(encoder, "{\"id\":\"");
     put_escaped(encoder, waldo__str(wire));
     put(encoder, "\",\"type\":\"function\",\"function\":{\"name\":\"");
@@ -452,13 +250,13 @@ static waldo_status add_item(waldo_encoder *encoder, tail_state *tail, const wal
     case WALDO_ITEM_NOTICE:
     case WALDO_ITEM_COMPACTION:
         waldo__buf_clear(&tail->reasoning);
-        if (tail->unanswered > 0) {
-            return hold(tail, item->kind, item->text);
+        if (tail->history.unanswered > 0) {
+            return waldo__history_hold(&tail->history, item->kind, item->text);
         }
         add_user(encoder, tail, item->kind, item->text);
         return WALDO_OK;
     case WALDO_ITEM_ASSISTANT:
-        if (tail->unanswered > 0) {
+        if (tail->history.unanswered > 0) {
             answer_lost_calls(encoder, tail);
         }
         if (item->text.len > 0) {
@@ -508,18 +306,6 @@ waldo_status waldo__chat_append(waldo_encoder *encoder, const waldo_item *items,
 
 /* ---- requests ---- */
 
-static waldo_status refuse_unanswered(const waldo_encoder *encoder, waldo_error **ret_err)
-{
-    for (size_t i = 0; i < encoder->tail.group.count; i++) {
-        if (!encoder->tail.group.at[i].answered) {
-            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                   "call \"%.100s\" of tool \"%s\" has no result yet",
-                                   encoder->tail.group.at[i].id, encoder->tail.group.at[i].name);
-        }
-    }
-    return WALDO_EINTERNAL;
-}
-
 /* How a turn restricts tools; AUTO is every server's default and needs no word. */
 static void put_tool_choice(waldo_encoder *encoder, const waldo_model_turn *turn)
 {
@@ -563,8 +349,8 @@ waldo_status waldo__chat_request(waldo_encoder *encoder, const waldo_model_turn 
     const waldo__buf *body = drop ? &encoder->other : &encoder->body;
     waldo_status status;
 
-    if (encoder->tail.unanswered > 0) {
-        return refuse_unanswered(encoder, ret_err);
+    if (encoder->tail.history.unanswered > 0) {
+        return waldo__history_refuse(&encoder->tail.history, ret_err);
     }
     if (!encoder->tail.has_messages) {
         return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
@@ -602,22 +388,11 @@ waldo_status waldo__chat_request(waldo_encoder *encoder, const waldo_model_turn 
 static waldo_status write_tool(waldo__json_writer *writer, const waldo_tool_decl *tool,
                                waldo_error **ret_err)
 {
-    waldo__json *doc = NULL;
-    waldo_status status = WALDO_OK;
-    waldo_str schema = waldo__str_trim(tool->schema);
+    waldo_str schema;
+    waldo_status status = waldo__wire_schema(tool, &schema, ret_err);
 
-    if (schema.len == 0) {
-        schema = WALDO__S("{\"type\":\"object\",\"properties\":{}}");
-    }
-    status = waldo__json_parse(schema, NULL, &doc, NULL);
-    if (status == WALDO_OK && waldo__json_type_of(waldo__json_root(doc)) != WALDO__JSON_OBJECT) {
-        status = WALDO_EJSON;
-    }
-    waldo__json_free(doc);
     if (status != WALDO_OK) {
-        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
-                               "tool \"%.*s\": its schema is not a JSON object",
-                               (int)(tool->name.len < 100 ? tool->name.len : 100), tool->name.ptr);
+        return status;
     }
     waldo__jw_object(writer, NULL);
     waldo__jw_str(writer, "type", WALDO__S("function"));
@@ -711,9 +486,9 @@ waldo_status waldo__chat_new_encoder(const waldo_model_epoch *epoch, waldo_encod
         return waldo__error_nomem(ret_err);
     }
     waldo__buf_init(&encoder->vendor, 1024);
-    waldo__buf_init(&encoder->body, BODY_MAX);
-    waldo__buf_init(&encoder->other, BODY_MAX);
-    waldo__buf_init(&encoder->tail.reasoning, WALDO__CHAT_EVENT_MAX);
+    waldo__buf_init(&encoder->body, WALDO__REQUEST_MAX);
+    waldo__buf_init(&encoder->other, WALDO__REQUEST_MAX);
+    waldo__buf_init(&encoder->tail.reasoning, WALDO__MODEL_EVENT_MAX);
     status = waldo__chat_quirks_find(epoch->options, epoch->url, &encoder->quirks, ret_err);
     if (status == WALDO_OK) {
         status = waldo__chat_vendor(&encoder->quirks, epoch->model, &encoder->vendor);

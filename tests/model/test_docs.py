@@ -8,7 +8,7 @@ PAGE = (ROOT / "docs/models.md").read_text()
 
 
 def test_switches():
-    switches = re.findall(r'\{ "(\w+)",\s*SWITCH_(\w+)', SOURCE)
+    switches = re.findall(r'\{ "(\w+)",\s*WALDO__SWITCH_(\w+)', SOURCE)
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGE, re.M))
 
     assert len(switches) >= 16

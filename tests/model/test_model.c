@@ -200,7 +200,7 @@ static void servers_by_url(void **state)
     for (size_t i = 0; i < WALDO__COUNT(cases); i++) {
         waldo__chat_quirks quirks;
         waldo_model_options options = { .size = sizeof options };
-        const char *key = waldo__chat_key_for(waldo__str(cases[i].url));
+        const char *key = waldo__key_for_url(waldo__str(cases[i].url));
 
         assert_int_equal(waldo__chat_quirks_find(&options, waldo__str(cases[i].url), &quirks, NULL),
                          WALDO_OK);

@@ -1,6 +1,6 @@
-#include "model/chat_text.h"
+#include "model/text.h"
 
-#include "model/chat.h"
+#include "model/shared.h"
 
 /*
  * The mark for half a pair is U+FDD0, which is no character and so in no text, and the four digits
@@ -11,9 +11,9 @@
 
 enum { MARK_LEN = 3, MARKED_LEN = 7, ESCAPE_LEN = 6 };
 
-void waldo__chat_text_init(waldo__chat_text *text)
+void waldo__model_text_init(waldo__model_text *text)
 {
-    *text = (waldo__chat_text){ .text = WALDO__BUF_INIT(WALDO__CHAT_EVENT_MAX) };
+    *text = (waldo__model_text){ .text = WALDO__BUF_INIT(WALDO__MODEL_EVENT_MAX) };
 }
 
 /* Four hexadecimal digits; -1 when they are not. */
@@ -71,7 +71,7 @@ static const char *mend_escape(waldo_str text, size_t at, size_t *ret_len)
     return is_high(value) || is_low(value) ? MARK : NULL;
 }
 
-waldo_status waldo__chat_text_mend(waldo_str *text, waldo__buf *scratch)
+waldo_status waldo__model_text_mend(waldo_str *text, waldo__buf *scratch)
 {
     size_t kept = 0, at = waldo__str_search(*text, WALDO__S("\\"), 0);
     int changed = 0;
@@ -120,7 +120,7 @@ static waldo_status add_pair(waldo__buf *out, unsigned high, unsigned low)
     return waldo__buf_add(out, bytes, sizeof bytes);
 }
 
-waldo_status waldo__chat_text_plain(waldo_str piece, waldo__buf *out)
+waldo_status waldo__model_text_plain(waldo_str piece, waldo__buf *out)
 {
     size_t kept = 0, at = waldo__str_search(piece, WALDO__S(MARK), 0);
 
@@ -138,7 +138,7 @@ waldo_status waldo__chat_text_plain(waldo_str piece, waldo__buf *out)
     return waldo__buf_add(out, piece.ptr + kept, piece.len - kept);
 }
 
-waldo_status waldo__chat_text_add(waldo__chat_text *text, waldo_str piece)
+waldo_status waldo__model_text_add(waldo__model_text *text, waldo_str piece)
 {
     int half;
 
@@ -162,10 +162,10 @@ waldo_status waldo__chat_text_add(waldo__chat_text *text, waldo_str piece)
             piece.len -= MARKED_LEN;
         }
     }
-    return waldo__chat_text_plain(piece, &text->text);
+    return waldo__model_text_plain(piece, &text->text);
 }
 
-waldo_status waldo__chat_text_end(waldo__chat_text *text)
+waldo_status waldo__model_text_end(waldo__model_text *text)
 {
     if (text->high != 0) {
         text->high = 0;

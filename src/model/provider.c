@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/header.h"
 #include "base/utf8.h"
-#include "model/chat.h"
+#include "model/shared.h"
 
 enum { CODE_MAX = 128 };
 
@@ -92,7 +92,7 @@ static int contains_any(waldo_str text, const char *const *needles, size_t count
     return 0;
 }
 
-waldo_status waldo__chat_quote(waldo_str text, size_t max, waldo__buf *out)
+waldo_status waldo__provider_quote(waldo_str text, size_t max, waldo__buf *out)
 {
     waldo__buf clean = WALDO__BUF_INIT(4 * max + 16);
     int in_tag = 0, gap = 0, is_html;
@@ -174,9 +174,9 @@ static waldo_status base_status(int http_status)
 static waldo_status judge(int http_status, waldo_str headers, const said_parts *said)
 {
     waldo_status status = base_status(http_status);
-    waldo_str message = waldo__strn(said->message.ptr, said->message.len < WALDO__CHAT_MESSAGE_MAX
+    waldo_str message = waldo__strn(said->message.ptr, said->message.len < WALDO__MODEL_MESSAGE_MAX
                                                            ? said->message.len
-                                                           : WALDO__CHAT_MESSAGE_MAX);
+                                                           : WALDO__MODEL_MESSAGE_MAX);
     int should_retry = waldo__header_should_retry(headers);
     int is_rate = contains_any(message, rate_texts, WALDO__COUNT(rate_texts));
     int may_overflow = http_status == 0 || http_status == 400 || http_status == 413 ||
@@ -240,11 +240,12 @@ static void copy_word(waldo_str word, char *text, size_t size)
     text[at] = '\0';
 }
 
-waldo_status waldo__chat_error(int http_status, waldo_str headers, const waldo__json_value *root,
-                               waldo_str text, waldo_error **ret_err)
+waldo_status waldo__provider_error(int http_status, waldo_str headers,
+                                   const waldo__json_value *root, waldo_str text,
+                                   waldo_error **ret_err)
 {
     said_parts said = { 0 };
-    waldo__buf message = WALDO__BUF_INIT(4 * WALDO__CHAT_MESSAGE_MAX + 64);
+    waldo__buf message = WALDO__BUF_INIT(4 * WALDO__MODEL_MESSAGE_MAX + 64);
     char code[CODE_MAX], request_id[CODE_MAX], where[64] = "reported inside its answer";
     waldo_error *error = NULL;
     waldo_status status;
@@ -259,7 +260,7 @@ waldo_status waldo__chat_error(int http_status, waldo_str headers, const waldo__
         snprintf(where, sizeof where, "answered HTTP %d", http_status);
     }
     status = judge(http_status, headers, &said);
-    waldo__chat_quote(said.message, WALDO__CHAT_MESSAGE_MAX, &message);
+    waldo__provider_quote(said.message, WALDO__MODEL_MESSAGE_MAX, &message);
     waldo_error_set(&error, status, WALDO_CLASS_PROVIDER, "the model server %s: %s%s", where,
                     message.len > 0 ? waldo__buf_str(&message).ptr : "(no message)",
                     hint_for(status, http_status, said.message));
@@ -275,8 +276,8 @@ waldo_status waldo__chat_error(int http_status, waldo_str headers, const waldo__
     return status;
 }
 
-waldo_status waldo__chat_classify(const waldo_model_options *options, int http_status,
-                                  waldo_str headers, waldo_str body, waldo_error **ret_err)
+waldo_status waldo__provider_classify(const waldo_model_options *options, int http_status,
+                                      waldo_str headers, waldo_str body, waldo_error **ret_err)
 {
     static const waldo__json_limits limits = { .max_bytes = 1 << 20,
                                                .allow_duplicates = 1,
@@ -293,7 +294,7 @@ waldo_status waldo__chat_classify(const waldo_model_options *options, int http_s
             root = waldo__json_first(root);
         }
     }
-    status = waldo__chat_error(http_status, headers, root, body, ret_err);
+    status = waldo__provider_error(http_status, headers, root, body, ret_err);
     waldo__json_free(doc);
     return status;
 }

@@ -1,30 +1,30 @@
 /* Text that comes in pieces, each the inside of a JSON string of its own. */
-#ifndef WALDO_MODEL_CHAT_TEXT_H
-#define WALDO_MODEL_CHAT_TEXT_H
+#ifndef WALDO_MODEL_TEXT_H
+#define WALDO_MODEL_TEXT_H
 
 #include "base/buf.h"
 
-typedef struct waldo__chat_text {
+typedef struct waldo__model_text {
     waldo__buf text;
     unsigned high; /* the first half of a surrogate pair that ended the last piece; 0: none */
-} waldo__chat_text;
+} waldo__model_text;
 
-void waldo__chat_text_init(waldo__chat_text *text);
+void waldo__model_text_init(waldo__model_text *text);
 
 /*
  * JSON text in which escapes that no valid text can hold are replaced: \u0000 by U+FFFD, half of a
  * surrogate pair by a mark that the functions below understand. *text is left alone when there are
  * none, else set to what scratch then holds.
  */
-waldo_status waldo__chat_text_mend(waldo_str *text, waldo__buf *scratch);
+waldo_status waldo__model_text_mend(waldo_str *text, waldo__buf *scratch);
 
 /* Add a piece. The two halves of a pair that was cut between pieces become one character. */
-waldo_status waldo__chat_text_add(waldo__chat_text *text, waldo_str piece);
+waldo_status waldo__model_text_add(waldo__model_text *text, waldo_str piece);
 
 /* After the last piece. */
-waldo_status waldo__chat_text_end(waldo__chat_text *text);
+waldo_status waldo__model_text_end(waldo__model_text *text);
 
 /* Append a piece of something else, in which each mark becomes U+FFFD. */
-waldo_status waldo__chat_text_plain(waldo_str piece, waldo__buf *out);
+waldo_status waldo__model_text_plain(waldo_str piece, waldo__buf *out);
 
 #endif

@@ -1,0 +1,285 @@
+#include "model/history.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+/* What a host that died says about a call whose end it did not see. */
+#define LOST_RESULT                                                                                \
+    "ERROR: the host restarted before this call finished; it may or may not have run"
+
+enum { MADE_ID_LEN = 24, EXACT_ID_LEN = 9 };
+
+/* ---- memory ---- */
+
+void waldo__history_begin_group(waldo__history *history)
+{
+    for (size_t i = 0; i < history->group.count; i++) {
+        waldo__free(history->group.at[i].id);
+        waldo__free(history->group.at[i].wire);
+        waldo__free(history->group.at[i].name);
+    }
+    history->group.count = 0;
+    history->has_results = 0;
+}
+
+void waldo__history_free(waldo__history *history)
+{
+    waldo__history_begin_group(history);
+    WALDO__VEC_FREE(&history->group);
+    for (size_t i = 0; i < history->held.count; i++) {
+        waldo__free(history->held.at[i].text);
+    }
+    WALDO__VEC_FREE(&history->held);
+}
+
+static waldo_status push_call(waldo__history *history, waldo__history_call from, waldo_str id,
+                              waldo_str wire, waldo_str name)
+{
+    waldo__history_call *call = WALDO__VEC_PUSH(&history->group);
+
+    if (call == NULL) {
+        return WALDO_ENOMEM;
+    }
+    *call = from;
+    call->id = waldo__strndup(id.ptr, id.len);
+    call->wire = waldo__strndup(wire.ptr, wire.len);
+    call->name = waldo__strndup(name.ptr, name.len);
+    return call->id != NULL && call->wire != NULL && call->name != NULL ? WALDO_OK : WALDO_ENOMEM;
+}
+
+waldo_status waldo__history_add_call(waldo__history *history, waldo_str id, waldo_str wire,
+                                     waldo_str name, int form)
+{
+    history->unanswered++;
+    return push_call(history, (waldo__history_call){ .form = form }, id, wire, name);
+}
+
+waldo_status waldo__history_hold(waldo__history *history, waldo_item_kind kind, waldo_str text)
+{
+    waldo__history_held *held = WALDO__VEC_PUSH(&history->held);
+
+    if (held == NULL) {
+        return WALDO_ENOMEM;
+    }
+    held->kind = kind;
+    held->text = waldo__strndup(text.ptr, text.len);
+    held->len = text.len;
+    return held->text != NULL ? WALDO_OK : WALDO_ENOMEM;
+}
+
+waldo_status waldo__history_copy(waldo__history *to, const waldo__history *from)
+{
+    waldo_status status = WALDO_OK;
+
+    *to = (waldo__history){ .has_results = from->has_results, .unanswered = from->unanswered };
+    for (size_t i = 0; i < from->group.count && status == WALDO_OK; i++) {
+        const waldo__history_call *call = &from->group.at[i];
+
+        status = push_call(to, *call, waldo__str(call->id), waldo__str(call->wire),
+                           waldo__str(call->name));
+    }
+    for (size_t i = 0; i < from->held.count && status == WALDO_OK; i++) {
+        status = waldo__history_hold(to, from->held.at[i].kind,
+                                     waldo__strn(from->held.at[i].text, from->held.at[i].len));
+    }
+    return status;
+}
+
+/* ---- results ---- */
+
+static void write_result(waldo__history *history, const waldo__history_writer *writer,
+                         waldo__history_call *call, waldo_str text, int is_error)
+{
+    writer->result(writer->userdata, call, text, is_error);
+    history->has_results = 1;
+    history->unanswered--;
+    call->answered = 1;
+}
+
+/* After the last result: what was said meanwhile. */
+static void release_held(waldo__history *history, const waldo__history_writer *writer)
+{
+    if (history->unanswered > 0) {
+        return;
+    }
+    for (size_t i = 0; i < history->held.count; i++) {
+        waldo__history_held *held = &history->held.at[i];
+
+        writer->said(writer->userdata, held->kind, waldo__strn(held->text, held->len));
+        waldo__free(held->text);
+        held->text = NULL;
+    }
+    history->held.count = 0;
+}
+
+void waldo__history_add_result(waldo__history *history, const waldo__history_writer *writer,
+                               const waldo_item *item)
+{
+    for (size_t i = 0; i < history->group.count; i++) {
+        waldo__history_call *call = &history->group.at[i];
+
+        if (!call->answered && waldo__str_is(item->id, call->id)) {
+            write_result(history, writer, call, item->text, item->is_error);
+            release_held(history, writer);
+            return;
+        }
+    }
+}
+
+void waldo__history_lose_calls(waldo__history *history, const waldo__history_writer *writer)
+{
+    for (size_t i = 0; i < history->group.count; i++) {
+        if (!history->group.at[i].answered) {
+            write_result(history, writer, &history->group.at[i], WALDO__S(LOST_RESULT), 1);
+        }
+    }
+    release_held(history, writer);
+}
+
+waldo_status waldo__history_refuse(const waldo__history *history, waldo_error **ret_err)
+{
+    for (size_t i = 0; i < history->group.count; i++) {
+        if (!history->group.at[i].answered) {
+            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                                   "call \"%.100s\" of tool \"%s\" has no result yet",
+                                   history->group.at[i].id, history->group.at[i].name);
+        }
+    }
+    return WALDO_EINTERNAL;
+}
+
+/* ---- names and ids ---- */
+
+static int is_word_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9');
+}
+
+waldo_str waldo__wire_name(waldo_str name, char wire[WALDO__MODEL_NAME_MAX + 1])
+{
+    size_t len = name.len < WALDO__MODEL_NAME_MAX ? name.len : WALDO__MODEL_NAME_MAX;
+
+    for (size_t i = 0; i < len; i++) {
+        char byte = name.ptr[i];
+
+        wire[i] = is_word_byte(byte) || byte == '-' ? byte : '_';
+    }
+    wire[len] = '\0';
+    return len > 0 ? waldo__strn(wire, len) : WALDO__S("unknown");
+}
+
+static int id_is_fine(waldo_str id, size_t max, int exact)
+{
+    if (exact ? id.len != max : id.len == 0 || id.len > max) {
+        return 0;
+    }
+    for (size_t i = 0; i < id.len; i++) {
+        if (!is_word_byte(id.ptr[i]) &&
+            (exact || (unsigned char)id.ptr[i] <= ' ' || id.ptr[i] == 0x7f)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* FNV-1a, then as many letters and digits as are wanted. */
+static void hash_id(waldo_str id, unsigned salt, char *text, size_t len)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    uint64_t hash = UINT64_C(14695981039346656037) + salt;
+
+    for (size_t i = 0; i < id.len; i++) {
+        hash = (hash ^ (unsigned char)id.ptr[i]) * UINT64_C(1099511628211);
+    }
+    for (size_t i = 0; i < len; i++) {
+        hash = (hash ^ (hash >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);
+        text[i] = letters[(hash >> 32) % (sizeof letters - 1)];
+    }
+    text[len] = '\0';
+}
+
+int waldo__wire_id_is_taken(const waldo__history *history, waldo_str wire)
+{
+    for (size_t i = 0; i < history->group.count; i++) {
+        if (waldo__str_is(wire, history->group.at[i].wire)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void waldo__wire_id(const waldo__history *history, waldo_str id, size_t max, int exact,
+                    char wire[WALDO__WIRE_ID_MAX])
+{
+    size_t start = exact ? 0 : 5;
+
+    if (id_is_fine(id, max, exact) && !waldo__wire_id_is_taken(history, id)) {
+        memcpy(wire, id.ptr, id.len);
+        wire[id.len] = '\0';
+        return;
+    }
+    memcpy(wire, "call_", 5);
+    for (unsigned salt = 0;; salt++) {
+        hash_id(id, salt, wire + start, exact ? EXACT_ID_LEN : MADE_ID_LEN);
+        if (!waldo__wire_id_is_taken(history, waldo__str(wire))) {
+            return;
+        }
+    }
+}
+
+/* ---- texts ---- */
+
+void waldo__wire_said(waldo_item_kind kind, waldo_str text, waldo__buf *out)
+{
+    if (kind == WALDO_ITEM_NOTICE) {
+        waldo__buf_puts(out, "[notice from the host] ");
+    } else if (kind == WALDO_ITEM_COMPACTION) {
+        waldo__buf_puts(out, "[summary of the conversation so far]\\n");
+    }
+    waldo__json_escape(text, out);
+}
+
+void waldo__wire_result(waldo_str text, int is_error, waldo__buf *out)
+{
+    if (is_error && !waldo__str_starts(text, "ERROR:")) {
+        waldo__buf_puts(out, "ERROR: ");
+    }
+    waldo__json_escape(text.len > 0 ? text : WALDO__S("(no output)"), out);
+}
+
+waldo_status waldo__wire_schema(const waldo_tool_decl *tool, waldo_str *ret_schema,
+                                waldo_error **ret_err)
+{
+    waldo_str schema = waldo__str_trim(tool->schema);
+    waldo_status status = WALDO_OK;
+
+    if (schema.len == 0) {
+        schema = WALDO__S("{\"type\":\"object\",\"properties\":{}}");
+    }
+    if (!waldo__wire_is_object(schema, &status)) {
+        return status != WALDO_OK
+                   ? waldo__error_nomem(ret_err)
+                   : waldo_error_set(ret_err, WALDO_EJSON, WALDO_CLASS_USAGE,
+                                     "tool \"%.*s\": its schema is not a JSON object",
+                                     (int)(tool->name.len < 100 ? tool->name.len : 100),
+                                     tool->name.ptr);
+    }
+    *ret_schema = schema;
+    return WALDO_OK;
+}
+
+int waldo__wire_is_object(waldo_str text, waldo_status *ret_status)
+{
+    waldo__json *doc = NULL;
+    waldo_status status = waldo__json_parse(text, NULL, &doc, NULL);
+    int object = 0;
+
+    if (status == WALDO_OK) {
+        object = waldo__json_type_of(waldo__json_root(doc)) == WALDO__JSON_OBJECT;
+        waldo__json_free(doc);
+    } else if (status == WALDO_ENOMEM) {
+        *ret_status = status;
+    }
+    return object;
+}
