@@ -69,6 +69,25 @@ int waldo__json_get_bool(const waldo__json_value *object, const char *key, int f
 waldo_status waldo__json_print(const waldo__json_value *value, waldo__buf *out);
 
 /*
+ * The bytes of a document's parts, for what must be handed on as it came. The text must have been
+ * parsed: of anything else the outcome is some of its bytes.
+ */
+typedef struct waldo__json_raw {
+    waldo_str text;
+    size_t at;
+    int in_object;
+} waldo__json_raw;
+
+void waldo__json_raw_begin(waldo__json_raw *raw, waldo_str container); /* an object or an array */
+
+/* The next member or element; 0 at the end. A key is what stands between its quotes. */
+int waldo__json_raw_next(waldo__json_raw *raw, waldo_str *ret_key, waldo_str *ret_value);
+int waldo__json_raw_get(waldo_str object, const char *key, waldo_str *ret_value);
+
+/* Append text without the space between its parts, so that it is one line. */
+waldo_status waldo__json_raw_compact(waldo_str text, waldo__buf *out);
+
+/*
  * How far text is one complete JSON value: for assembling streamed tool arguments. Starts zeroed.
  * Brackets and strings are followed, the rest is the parse's to judge. A number or a word outside
  * of brackets is complete only with the byte behind it. Brackets that do not match, or more than

@@ -25,5 +25,6 @@ const char *waldo__model_string(const waldo_model *model); /* as it was given; "
 const char *waldo__model_key_name(const waldo_model *model);
 
 extern const waldo_model_ops waldo__chat_ops;
+extern const waldo_model_ops waldo__responses_ops;
 
 #endif

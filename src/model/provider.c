@@ -31,6 +31,10 @@ static const struct {
     { "model_not_found", WALDO_ENOTFOUND },
     { "tool_use_failed", WALDO_EPROVIDER }, /* the model's call was invalid: another try may do */
     { "content_filter", WALDO_EFILTER },
+    { "invalid_prompt", WALDO_EINVAL },
+    { "bio_policy", WALDO_EFILTER },
+    { "misalignment_policy_violation", WALDO_EFILTER },
+    { "image_content_policy_violation", WALDO_EFILTER },
 };
 
 static const struct {

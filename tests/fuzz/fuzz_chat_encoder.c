@@ -1,14 +1,5 @@
-/*
- * Each three bytes begin an item, whose text is what follows; whatever the history, every request
- * is JSON, begins with the frozen part of those before it, and no call is without its result.
- */
-#include "fuzz.h"
-
-#include <stdlib.h>
-
-#include "base/buf.h"
-#include "json/json.h"
-#include "model/model.h"
+/* Whatever the history, a request is JSON and no call in it is without its result. */
+#include "encoder.h"
 
 static const char *const models[] = {
     "https://api.openai.com/v1",
@@ -58,61 +49,11 @@ static void check_body(waldo_str body)
     waldo__json_free(doc);
 }
 
-static waldo_item make_item(const uint8_t *data, size_t len)
-{
-    waldo_str text = waldo__strn((const char *)data + 3, len - 3);
-    waldo_item item = { .kind = data[0] % 8 != 0 ? data[0] % 8 : WALDO_ITEM_USER,
-                        .is_error = data[0] >> 7,
-                        .text = text,
-                        .name = text,
-                        .args = text,
-                        .raw = text,
-                        .vendor = waldo__str("chat:generic/m") };
-
-    /* few ids, so that results find their calls */
-    item.id = waldo__strn((const char *)data + 1, data[2] % 3);
-    return item;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    waldo_model_options options = { .size = sizeof options };
-    waldo_model_epoch epoch = { .size = sizeof epoch,
-                                .options = &options,
-                                .model = waldo__str("m") };
-    waldo__buf frozen = WALDO__BUF_INIT(1 << 24);
-    waldo_encoder *encoder = NULL;
+    static const fuzz_target target = { &waldo__chat_ops, "chat:generic/m", models,
+                                        sizeof models / sizeof models[0], check_body };
 
-    if (size < 1) {
-        return 0;
-    }
-    epoch.url = waldo__str(models[data[0] % (sizeof models / sizeof models[0])]);
-    if (waldo__chat_ops.new_encoder(&epoch, &encoder, NULL) != WALDO_OK) {
-        abort();
-    }
-    for (size_t at = 1; at + 3 <= size;) {
-        size_t len = 3 + (size_t)data[at + 1] % 13;
-        waldo_model_turn turn = { .size = sizeof turn, .tool_choice = 0 };
-        waldo_model_request request;
-        waldo_item item;
-
-        len = len < size - at ? len : size - at;
-        item = make_item(data + at, len);
-        at += len;
-        if (waldo__chat_ops.append(encoder, &item, 1, NULL) != WALDO_OK) {
-            abort();
-        }
-        if (waldo__chat_ops.request(encoder, &turn, &request, NULL) == WALDO_OK) {
-            check_body(request.body);
-            if (request.body.len < frozen.len || request.frozen_len < frozen.len ||
-                memcmp(request.body.ptr, waldo__buf_str(&frozen).ptr, frozen.len) != 0) {
-                abort();
-            }
-            waldo__buf_clear(&frozen);
-            waldo__buf_add(&frozen, request.body.ptr, request.frozen_len);
-        }
-    }
-    waldo__chat_ops.free_encoder(encoder);
-    waldo__buf_free(&frozen);
+    fuzz_encoder(&target, data, size);
     return 0;
 }

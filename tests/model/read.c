@@ -4,6 +4,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include "read.h"
 
 #include "base/alloc.h"
@@ -48,18 +50,24 @@ static void write_item(const waldo_item *item, waldo__buf *out)
         waldo__buf_add_str(out, item->name);
         waldo__buf_puts(out, " ");
         waldo__buf_add_str(out, item->args);
-        waldo__buf_puts(out, item->raw.len > 0 ? " " : "");
-        waldo__buf_add_str(out, item->raw);
     }
+    waldo__buf_puts(out, item->raw.len > 0 ? " " : "");
+    waldo__buf_add_str(out, item->raw);
     waldo__buf_putc(out, '\n');
 }
 
-static void write_end(waldo_reader *reader, waldo__buf *out)
+const waldo_model_ops *read_ops(const waldo_model_options *options)
+{
+    return waldo__str_starts(waldo__str(options->model), "openai:") ? &waldo__responses_ops
+                                                                    : &waldo__chat_ops;
+}
+
+static void write_end(const waldo_model_ops *ops, waldo_reader *reader, waldo__buf *out)
 {
     static const char *const finishes[] = { "?", "answer", "calls", "length", "filter", "refusal" };
     waldo_response response = { 0 };
     waldo_error *error = NULL;
-    waldo_status status = waldo__chat_ops.finish(reader, &response, &error);
+    waldo_status status = ops->finish(reader, &response, &error);
 
     if (status != WALDO_OK) {
         waldo__buf_printf(out, "%s %s\n", waldo_status_name(status), waldo_error_message(error));
@@ -78,11 +86,11 @@ static void write_end(waldo_reader *reader, waldo__buf *out)
     waldo__buf_putc(out, '\n');
 }
 
-static waldo_status feed_piece(waldo_reader *reader, waldo_str piece, struct sink *sink)
+static waldo_status feed_piece(const waldo_model_ops *ops, waldo_reader *reader, waldo_str piece,
+                               struct sink *sink)
 {
     char *copy = waldo__strndup(piece.ptr, piece.len);
-    waldo_status status =
-        waldo__chat_ops.feed(reader, waldo__strn(copy, piece.len), on_delta, sink, NULL);
+    waldo_status status = ops->feed(reader, waldo__strn(copy, piece.len), on_delta, sink, NULL);
 
     waldo__free(copy);
     return status;
@@ -102,26 +110,26 @@ void read_answer(const waldo_model_options *options, const char *content_type, w
 {
     struct sink sink = { WALDO__BUF_INIT(1 << 20), WALDO__BUF_INIT(1 << 20),
                          WALDO__BUF_INIT(1 << 20) };
+    const waldo_model_ops *ops = read_ops(options);
     waldo_reader *reader = NULL;
     waldo_status status = WALDO_OK;
     size_t at = 0;
 
-    assert_int_equal(waldo__chat_ops.new_reader(options, waldo__str(content_type), &reader),
-                     WALDO_OK);
+    assert_int_equal(ops->new_reader(options, waldo__str(content_type), &reader), WALDO_OK);
     while (at < body.len && status == WALDO_OK) {
         size_t end = cuts.step != 0 ? at + cuts.step : body.len;
 
         end = cuts.first > at && cuts.first < end ? cuts.first : end;
         end = cuts.second > at && cuts.second < end ? cuts.second : end;
         end = end < body.len ? end : body.len;
-        status = feed_piece(reader, waldo__strn(body.ptr + at, end - at), &sink);
+        status = feed_piece(ops, reader, waldo__strn(body.ptr + at, end - at), &sink);
         at = end;
     }
     add_line(out, "~reasoning", &sink.reasoning);
     add_line(out, "~text", &sink.text);
     waldo__buf_add_str(out, waldo__buf_str(&sink.rest));
-    write_end(reader, out);
-    waldo__chat_ops.free_reader(reader);
+    write_end(ops, reader, out);
+    ops->free_reader(reader);
     waldo__buf_free(&sink.text);
     waldo__buf_free(&sink.reasoning);
     waldo__buf_free(&sink.rest);
@@ -150,14 +158,44 @@ void expect_answer(const char *options_model, const char *content_type, waldo_st
     }
 }
 
-void expect_events(const char *const *events, const char *expected)
+void expect_model_events(const char *model, const char *const *events, const char *expected)
 {
     waldo__buf body = WALDO__BUF_INIT(1 << 20);
 
     for (size_t i = 0; events[i] != NULL; i++) {
         waldo__buf_printf(&body, "data: %s\n\n", events[i]);
     }
-    expect_answer("chat:http://127.0.0.1:1/v1#m", "text/event-stream", waldo__buf_str(&body),
-                  expected);
+    expect_answer(model, "text/event-stream", waldo__buf_str(&body), expected);
     waldo__buf_free(&body);
+}
+
+void expect_events(const char *const *events, const char *expected)
+{
+    expect_model_events("chat:http://127.0.0.1:1/v1#m", events, expected);
+}
+
+char *read_file(const char *name, size_t *ret_len)
+{
+    char path[4096];
+    char *text = waldo__alloc(1 << 20);
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", WALDO_TESTS_DIR, name);
+    file = fopen(path, "rbe");
+    assert_non_null(file);
+    assert_non_null(text);
+    *ret_len = fread(text, 1, 1 << 20, file);
+    fclose(file);
+    return text;
+}
+
+void change_line_ends(waldo_str text, const char *end, waldo__buf *out)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == '\n') {
+            waldo__buf_puts(out, end);
+        } else {
+            waldo__buf_putc(out, text.ptr[i]);
+        }
+    }
 }

@@ -23,7 +23,17 @@ void read_answer(const waldo_model_options *options, const char *content_type, w
 void expect_answer(const char *options_model, const char *content_type, waldo_str body,
                    const char *expected);
 
+/* The adapter of the options' model string. */
+const waldo_model_ops *read_ops(const waldo_model_options *options);
+
+/* The text of a file below tests/, free with waldo__free(). */
+char *read_file(const char *name, size_t *ret_len);
+
+/* Replace each LF by another line end. */
+void change_line_ends(waldo_str text, const char *end, waldo__buf *out);
+
 /* With SSE framing: LF. Each text is the JSON of one event. */
+void expect_model_events(const char *model, const char *const *events, const char *expected);
 void expect_events(const char *const *events, const char *expected);
 
 #endif

@@ -4,53 +4,10 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/alloc.h"
 #include "json/json.h"
+#include "write.h"
 #include "model/model.h"
-#include <waldo/agent.h>
-
-static const waldo_tool_decl declared[] = {
-    { WALDO__S("run_command"), WALDO__S("Run a \"command\"."),
-      WALDO__S("{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"string\"}},"
-               "\"required\":[\"cmd\"]}") },
-    { WALDO__S("read_file"), WALDO__S(""), WALDO__S("") },
-};
-
-#define USER(t)                                                                                    \
-    {                                                                                              \
-        .kind = WALDO_ITEM_USER, .text = WALDO__S(t)                                               \
-    }
-#define NOTICE(t)                                                                                  \
-    {                                                                                              \
-        .kind = WALDO_ITEM_NOTICE, .text = WALDO__S(t)                                             \
-    }
-#define SUMMARY(t)                                                                                 \
-    {                                                                                              \
-        .kind = WALDO_ITEM_COMPACTION, .text = WALDO__S(t)                                         \
-    }
-#define ASSISTANT(t)                                                                               \
-    {                                                                                              \
-        .kind = WALDO_ITEM_ASSISTANT, .text = WALDO__S(t)                                          \
-    }
-#define REASONING(v, t)                                                                            \
-    {                                                                                              \
-        .kind = WALDO_ITEM_REASONING, .vendor = WALDO__S(v), .text = WALDO__S(t)                   \
-    }
-#define CALL(i, n, a)                                                                              \
-    {                                                                                              \
-        .kind = WALDO_ITEM_TOOL_CALL, .id = WALDO__S(i), .name = WALDO__S(n), .args = WALDO__S(a)  \
-    }
-#define RESULT(i, t)                                                                               \
-    {                                                                                              \
-        .kind = WALDO_ITEM_TOOL_RESULT, .id = WALDO__S(i), .text = WALDO__S(t)                     \
-    }
-#define FAILED(i, t)                                                                               \
-    {                                                                                              \
-        .kind = WALDO_ITEM_TOOL_RESULT, .id = WALDO__S(i), .text = WALDO__S(t), .is_error = 1      \
-    }
 
 /* What a conversation may hold, once; vendors of the raw parts differ on purpose. */
 static const waldo_item everything[] = {
@@ -106,66 +63,6 @@ static const struct {
 static const double temperature = 0.2, top_p = 0.95;
 static const int64_t seed = 7;
 
-static waldo_encoder *new_encoder(const waldo_model_options *options, const char *url,
-                                  const char *model, size_t tool_count)
-{
-    waldo_model_epoch epoch = { .size = sizeof epoch,
-                                .options = options,
-                                .model = waldo__str(model),
-                                .url = waldo__str(url),
-                                .instructions = WALDO__S("Use tools."),
-                                .tools = declared,
-                                .tool_count = tool_count };
-    waldo_encoder *encoder = NULL;
-
-    assert_int_equal(waldo__chat_ops.new_encoder(&epoch, &encoder, NULL), WALDO_OK);
-    return encoder;
-}
-
-static waldo_model_request request(waldo_encoder *encoder, waldo_tool_choice choice)
-{
-    waldo_model_turn turn = { .size = sizeof turn,
-                              .tool_choice = choice,
-                              .tool_choice_name = WALDO__S("run_command") };
-    waldo_model_request made = { 0 };
-
-    assert_int_equal(waldo__chat_ops.request(encoder, &turn, &made, NULL), WALDO_OK);
-    return made;
-}
-
-/* The request for items, copied to out. */
-static void encode(const waldo_model_options *options, const char *url, const char *model,
-                   const waldo_item *items, size_t count, waldo_tool_choice choice, waldo__buf *out)
-{
-    waldo_encoder *encoder = new_encoder(options, url, model, WALDO__COUNT(declared));
-
-    assert_int_equal(waldo__chat_ops.append(encoder, items, count, NULL), WALDO_OK);
-    waldo__buf_add_str(out, request(encoder, choice).body);
-    waldo__chat_ops.free_encoder(encoder);
-}
-
-/* With WALDO_GOLDEN=write the file is made instead. */
-static void expect_golden(const char *name, waldo_str body)
-{
-    const char *write = getenv("WALDO_GOLDEN");
-    char path[4096];
-    char *text = waldo__zalloc(1 << 20);
-    FILE *file;
-
-    assert_non_null(text);
-    snprintf(path, sizeof path, "%s/model/golden/%s.json", WALDO_TESTS_DIR, name);
-    file = fopen(path, write != NULL ? "wbe" : "rbe");
-    assert_non_null(file);
-    if (write != NULL) {
-        fwrite(body.ptr, 1, body.len, file);
-    } else {
-        assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
-        assert_string_equal(body.ptr, text);
-    }
-    fclose(file);
-    waldo__free(text);
-}
-
 static void golden_bodies(void **state)
 {
     waldo_model_options options = { .size = sizeof options,
@@ -179,8 +76,8 @@ static void golden_bodies(void **state)
     for (size_t i = 0; i < WALDO__COUNT(servers); i++) {
         waldo__buf body = WALDO__BUF_INIT(1 << 20);
 
-        encode(&options, servers[i].url, servers[i].model, everything, WALDO__COUNT(everything),
-               WALDO_TOOL_CHOICE_REQUIRED, &body);
+        encode(&waldo__chat_ops, &options, servers[i].url, servers[i].model, everything,
+               WALDO__COUNT(everything), WALDO_TOOL_CHOICE_REQUIRED, &body);
         expect_golden(servers[i].golden, waldo__buf_str(&body));
         waldo__buf_free(&body);
     }
@@ -211,8 +108,8 @@ static void documented_example(void **state)
     size_t at;
 
     (void)state;
-    encode(&options, "https://api.openai.com/v1", "gpt-4.1", items, WALDO__COUNT(items),
-           WALDO_TOOL_CHOICE_AUTO, &body);
+    encode(&waldo__chat_ops, &options, "https://api.openai.com/v1", "gpt-4.1", items,
+           WALDO__COUNT(items), WALDO_TOOL_CHOICE_AUTO, &body);
     assert_true(waldo__str_starts(waldo__buf_str(&body),
                                   "{\"model\":\"gpt-4.1\",\"stream\":true,\"stream_options\":"
                                   "{\"include_usage\":true,\"include_obfuscation\":false},"));
@@ -250,7 +147,7 @@ static void tool_choice(void **state)
         waldo__buf body = WALDO__BUF_INIT(1 << 20);
         size_t found;
 
-        encode(&options, cases[i].url, "m", &hello, 1, cases[i].choice, &body);
+        encode(&waldo__chat_ops, &options, cases[i].url, "m", &hello, 1, cases[i].choice, &body);
         assert_true(waldo__str_ends(waldo__buf_str(&body), cases[i].end));
         found = waldo__str_search(waldo__buf_str(&body), WALDO__S("\"tools\":["), 0);
         assert_int_equal(found < body.len, cases[i].has_tools);
@@ -273,7 +170,7 @@ static void smallest_body(void **state)
     (void)state;
     assert_int_equal(waldo__chat_ops.new_encoder(&epoch, &encoder, NULL), WALDO_OK);
     assert_int_equal(waldo__chat_ops.append(encoder, &hello, 1, NULL), WALDO_OK);
-    made = request(encoder, WALDO_TOOL_CHOICE_REQUIRED);
+    made = request(&waldo__chat_ops, encoder, WALDO_TOOL_CHOICE_REQUIRED);
     assert_string_equal(made.body.ptr,
                         "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}");
     assert_int_equal(made.streamed, 0);
@@ -289,11 +186,11 @@ static void headers(void **state)
     static const char *const lines[] = { "X-Title: test", NULL };
     static const waldo_item hello = USER("hi");
     waldo_model_options options = { .size = sizeof options, .headers = lines };
-    waldo_encoder *encoder = new_encoder(&options, "http://h/v1", "m", 0);
+    waldo_encoder *encoder = new_encoder(&waldo__chat_ops, &options, "http://h/v1", "m", 0);
 
     (void)state;
     assert_int_equal(waldo__chat_ops.append(encoder, &hello, 1, NULL), WALDO_OK);
-    assert_string_equal(request(encoder, WALDO_TOOL_CHOICE_AUTO).headers.ptr,
+    assert_string_equal(request(&waldo__chat_ops, encoder, WALDO_TOOL_CHOICE_AUTO).headers.ptr,
                         "Content-Type: application/json\nAccept: text/event-stream\n");
     waldo__chat_ops.free_encoder(encoder);
 }
@@ -321,13 +218,13 @@ static void mended_histories(void **state)
     waldo__buf body = WALDO__BUF_INIT(1 << 20);
 
     (void)state;
-    encode(&options, "http://h/v1", "m", lost, WALDO__COUNT(lost), 0, &body);
+    encode(&waldo__chat_ops, &options, "http://h/v1", "m", lost, WALDO__COUNT(lost), 0, &body);
     expect_golden("mended-lost", waldo__buf_str(&body));
     waldo__buf_clear(&body);
-    encode(&options, "http://h/v1", "m", twice, WALDO__COUNT(twice), 0, &body);
+    encode(&waldo__chat_ops, &options, "http://h/v1", "m", twice, WALDO__COUNT(twice), 0, &body);
     expect_golden("mended-twice", waldo__buf_str(&body));
     waldo__buf_clear(&body);
-    encode(&options, "http://h/v1", "m", empty, WALDO__COUNT(empty), 0, &body);
+    encode(&waldo__chat_ops, &options, "http://h/v1", "m", empty, WALDO__COUNT(empty), 0, &body);
     expect_golden("mended-empty", waldo__buf_str(&body));
     waldo__buf_free(&body);
 }
@@ -344,8 +241,8 @@ static void reasoning_once(void **state)
     waldo__buf body = WALDO__BUF_INIT(1 << 20);
 
     (void)state;
-    encode(&options, "https://api.deepseek.com", "deepseek-v4-pro", items, WALDO__COUNT(items), 0,
-           &body);
+    encode(&waldo__chat_ops, &options, "https://api.deepseek.com", "deepseek-v4-pro", items,
+           WALDO__COUNT(items), 0, &body);
     assert_true(
         waldo__str_ends(waldo__buf_str(&body),
                         "{\"role\":\"user\",\"content\":\"u\"},"
@@ -388,7 +285,7 @@ static void refusals(void **state)
     assert_int_equal(waldo__chat_ops.append(encoder, items, 2, NULL), WALDO_OK);
     expect_refusal(encoder, "call \"a\" of tool \"f\" has no result yet");
     assert_int_equal(waldo__chat_ops.append(encoder, items + 2, 1, NULL), WALDO_OK);
-    waldo__buf_add_str(&before, request(encoder, 0).body);
+    waldo__buf_add_str(&before, request(&waldo__chat_ops, encoder, 0).body);
     /* an append that fails adds nothing */
     assert_int_equal(
         waldo__chat_ops.append(encoder, (waldo_item[]){ USER("lost"), CALL("x", "f", ""), unknown },
@@ -397,7 +294,7 @@ static void refusals(void **state)
     assert_non_null(error);
     waldo_error_free(error);
     error = NULL;
-    assert_string_equal(request(encoder, 0).body.ptr, before.ptr);
+    assert_string_equal(request(&waldo__chat_ops, encoder, 0).body.ptr, before.ptr);
     waldo__chat_ops.free_encoder(encoder);
     waldo__buf_free(&before);
 
@@ -420,15 +317,15 @@ static void prefix_at_the_end(void **state)
     static const waldo_item items[] = { USER("u"), ASSISTANT("half a") };
     waldo_model_options options = { .size = sizeof options };
     waldo_encoder *encoder =
-        new_encoder(&options, "https://api.mistral.ai/v1", "m", WALDO__COUNT(declared));
+        new_encoder(&waldo__chat_ops, &options, "https://api.mistral.ai/v1", "m", DECLARED);
     waldo_str body;
 
     (void)state;
     assert_int_equal(waldo__chat_ops.append(encoder, items, 2, NULL), WALDO_OK);
-    body = request(encoder, 0).body;
+    body = request(&waldo__chat_ops, encoder, 0).body;
     assert_true(waldo__str_ends(body, "\"content\":\"half a\",\"prefix\":true}]}"));
     assert_int_equal(waldo__chat_ops.append(encoder, items, 1, NULL), WALDO_OK);
-    body = request(encoder, 0).body;
+    body = request(&waldo__chat_ops, encoder, 0).body;
     assert_true(waldo__str_ends(body, "\"content\":\"half a\"},{\"role\":\"user\",\"content\":"
                                       "\"u\"}]}"));
     waldo__chat_ops.free_encoder(encoder);
@@ -436,105 +333,12 @@ static void prefix_at_the_end(void **state)
 
 /* ---- requests only grow ---- */
 
-enum { MANY = 120, TEXT_MAX = 24 };
-
-struct made_item {
-    waldo_item item;
-    char text[TEXT_MAX];
-    char id[TEXT_MAX];
-};
-
-static unsigned next_random(unsigned *state)
-{
-    return *state = *state * 1103515245u + 12345u, *state >> 16;
-}
-
-/* A history as a run may make it, with results missing and texts in between here and there. */
-static size_t make_history(struct made_item *made, unsigned seed_value)
-{
-    size_t count = 0, open = 0;
-
-    while (count < MANY) {
-        struct made_item *at = &made[count++];
-        unsigned kind = next_random(&seed_value) % 12;
-
-        snprintf(at->text, sizeof at->text, "text\t%zu \xC3\xA9\\\"", count);
-        at->item = (waldo_item){ .kind = WALDO_ITEM_USER, .text = waldo__str(at->text) };
-        if (open > 0 && kind < 9) {
-            at->item.kind = WALDO_ITEM_TOOL_RESULT;
-            at->item.id = made[count - 2].item.kind == WALDO_ITEM_TOOL_CALL
-                              ? made[count - 2].item.id
-                              : waldo__str("0");
-            open--;
-        } else if (kind < 5) {
-            at->item.kind = WALDO_ITEM_TOOL_CALL;
-            snprintf(at->id, sizeof at->id, "%zu", count % 7);
-            at->item.id = waldo__str(at->id);
-            at->item.name = WALDO__S("f");
-            at->item.args = kind < 2 ? WALDO__S("{\"a\":") : WALDO__S("{}");
-            open++;
-        } else if (kind < 7) {
-            at->item.kind = WALDO_ITEM_ASSISTANT;
-            open = 0;
-        } else if (kind == 7) {
-            at->item.kind = WALDO_ITEM_REASONING;
-            at->item.vendor = WALDO__S("chat:deepseek/deepseek");
-        } else if (kind == 8) {
-            at->item.kind = WALDO_ITEM_NOTICE;
-        }
-    }
-    return count;
-}
-
-/*
- * Item by item: each body begins with the frozen part of all before it and is JSON; and what comes
- * out does not depend on how many items were added at a time.
- */
-static void expect_growth(const char *url, const char *model, unsigned seed_value)
-{
-    static struct made_item made[MANY];
-    waldo_model_options options = { .size = sizeof options };
-    waldo_encoder *encoder = new_encoder(&options, url, model, WALDO__COUNT(declared));
-    size_t count = make_history(made, seed_value), requests = 0;
-    waldo__buf frozen = WALDO__BUF_INIT(1 << 20), whole = WALDO__BUF_INIT(1 << 20);
-    waldo_item items[MANY];
-
-    for (size_t i = 0; i < count; i++) {
-        waldo_model_turn turn = { .size = sizeof turn,
-                                  .tool_choice = (waldo_tool_choice)(i % 4),
-                                  .tool_choice_name = WALDO__S("run_command") };
-        waldo_model_request out = { 0 };
-        waldo__json *doc = NULL;
-
-        items[i] = made[i].item;
-        assert_int_equal(waldo__chat_ops.append(encoder, &items[i], 1, NULL), WALDO_OK);
-        if (i % 4 == WALDO_TOOL_CHOICE_NONE ||
-            waldo__chat_ops.request(encoder, &turn, &out, NULL) != WALDO_OK) {
-            continue; /* calls without results */
-        }
-        requests++;
-        assert_true(out.body.len >= out.frozen_len && out.frozen_len >= frozen.len);
-        assert_memory_equal(out.body.ptr, frozen.ptr, frozen.len);
-        assert_int_equal(waldo__json_parse(out.body, NULL, &doc, NULL), WALDO_OK);
-        waldo__json_free(doc);
-        waldo__buf_clear(&frozen);
-        waldo__buf_add(&frozen, out.body.ptr, out.frozen_len);
-        waldo__buf_clear(&whole);
-        encode(&options, url, model, items, i + 1, turn.tool_choice, &whole);
-        assert_string_equal(whole.ptr, out.body.ptr);
-    }
-    assert_true(requests > 20);
-    waldo__chat_ops.free_encoder(encoder);
-    waldo__buf_free(&frozen);
-    waldo__buf_free(&whole);
-}
-
 static void requests_only_grow(void **state)
 {
     (void)state;
     for (size_t i = 0; i < WALDO__COUNT(servers); i++) {
         for (unsigned seed_value = 1; seed_value <= 20; seed_value++) {
-            expect_growth(servers[i].url, servers[i].model, seed_value);
+            expect_growth(&waldo__chat_ops, servers[i].url, servers[i].model, seed_value);
         }
     }
 }
@@ -545,16 +349,16 @@ static void frozen_without_tools(void **state)
     static const waldo_item hello = USER("hi");
     waldo_model_options options = { .size = sizeof options };
     waldo_encoder *encoder =
-        new_encoder(&options, "http://h:11434/v1", "m", WALDO__COUNT(declared));
+        new_encoder(&waldo__chat_ops, &options, "http://h:11434/v1", "m", DECLARED);
     waldo_model_request with, without;
     waldo__buf copy = WALDO__BUF_INIT(1 << 20);
 
     (void)state;
     assert_int_equal(waldo__chat_ops.append(encoder, &hello, 1, NULL), WALDO_OK);
-    without = request(encoder, WALDO_TOOL_CHOICE_NONE);
+    without = request(&waldo__chat_ops, encoder, WALDO_TOOL_CHOICE_NONE);
     waldo__buf_add(&copy, without.body.ptr, without.frozen_len);
     assert_true(copy.len > 10);
-    with = request(encoder, WALDO_TOOL_CHOICE_AUTO);
+    with = request(&waldo__chat_ops, encoder, WALDO_TOOL_CHOICE_AUTO);
     assert_memory_equal(with.body.ptr, copy.ptr, copy.len);
     waldo__chat_ops.free_encoder(encoder);
     waldo__buf_free(&copy);

@@ -31,20 +31,33 @@ static void expect_string_error(const char *text, const char *message)
     expect_error(&WALDO_MODEL(.model = text), WALDO_EINVAL, message);
 }
 
-#define KNOWN "known kinds: chat:URL#NAME speaks Chat Completions to the server at URL"
-#define FORM  "; write it as chat:URL#NAME, such as chat:http://127.0.0.1:8080/v1#qwen3"
+#define KNOWN                                                                                      \
+    "known kinds: openai:NAME speaks the Responses API to OpenAI, openai:URL#NAME to the server "  \
+    "at URL; chat:URL#NAME speaks Chat Completions to the server at URL"
+#define OPENAI_FORM "; write it as openai:NAME, such as openai:gpt-5.1, or openai:URL#NAME"
+#define FORM        "; write it as chat:URL#NAME, such as chat:http://127.0.0.1:8080/v1#qwen3"
 
 static void remembers_errors(void **state)
 {
     (void)state;
-    expect_string_error(NULL, "no model given: set it to a string such as chat:URL#NAME");
-    expect_string_error("", "no model given: set it to a string such as chat:URL#NAME");
+    expect_string_error(NULL,
+                        "no model given: set it to a string such as openai:NAME or chat:URL#NAME");
+    expect_string_error("",
+                        "no model given: set it to a string such as openai:NAME or chat:URL#NAME");
     expect_string_error("gpt-4", "model \"gpt-4\" has no kind in front of a colon: write it as "
-                                 "chat:URL#NAME");
+                                 "openai:NAME or chat:URL#NAME");
     expect_string_error("nope:x", "unknown model kind \"nope\"; " KNOWN);
     expect_string_error(":x", "unknown model kind \"\"; " KNOWN);
-    expect_string_error("openai:gpt-5.1", "model kind \"openai\" is not in this version: write "
-                                          "chat:https://api.openai.com/v1#NAME instead; " KNOWN);
+    expect_string_error("openai:", "model \"openai:\": the model's name is missing" OPENAI_FORM);
+    expect_string_error("openai:gpt 5",
+                        "model \"openai:NAME\": the name holds a space or a control "
+                        "character" OPENAI_FORM);
+    expect_string_error("openai:http://h/v1",
+                        "model \"openai:http://h/v1\": the model's name is missing behind a "
+                        "#" OPENAI_FORM);
+    expect_string_error("openai:h#m",
+                        "model \"openai:h#m\": the URL does not begin with http:// or "
+                        "https://" OPENAI_FORM);
     expect_string_error("anthropic:claude",
                         "model kind \"anthropic\" is not in this version: write chat:URL#NAME with "
                         "a server that speaks Chat Completions instead; " KNOWN);
@@ -101,7 +114,8 @@ static void options_are_checked(void **state)
     expect_error(&newer.known, WALDO_EINVAL,
                  "waldo_model_options.size is wrong or members are set that this version does not "
                  "know: start from WALDO_MODEL()");
-    expect_error(NULL, WALDO_EINVAL, "no model given: set it to a string such as chat:URL#NAME");
+    expect_error(NULL, WALDO_EINVAL,
+                 "no model given: set it to a string such as openai:NAME or chat:URL#NAME");
 }
 
 static void quirks_are_checked(void **state)
@@ -255,6 +269,40 @@ static void vendors(void **state)
     }
 }
 
+static void openai_strings(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *url;
+        const char *name;
+        const char *key_name;
+    } cases[] = {
+        { "openai:gpt-5.1", "https://api.openai.com/v1", "gpt-5.1", "OPENAI_API_KEY" },
+        { "openai:ft:gpt-4.1:org/x", "https://api.openai.com/v1", "ft:gpt-4.1:org/x",
+          "OPENAI_API_KEY" },
+        { "openai:https://eu.api.openai.com/v1/#m", "https://eu.api.openai.com/v1", "m",
+          "OPENAI_API_KEY" },
+        { "openai:http://127.0.0.1:8080/v1#m", "http://127.0.0.1:8080/v1", "m", NULL },
+        { "openai:https://example.test/v1#m", "https://example.test/v1", "m", NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WALDO__COUNT(cases); i++) {
+        waldo_model *model = waldo_model_new(&WALDO_MODEL(.model = cases[i].text));
+
+        assert_null(waldo_model_error(model));
+        assert_ptr_equal(waldo__model_ops(model), &waldo__responses_ops);
+        assert_string_equal(waldo__model_url(model).ptr, cases[i].url);
+        assert_string_equal(waldo__model_name(model).ptr, cases[i].name);
+        if (cases[i].key_name != NULL) {
+            assert_string_equal(waldo__model_key_name(model), cases[i].key_name);
+        } else {
+            assert_null(waldo__model_key_name(model));
+        }
+        waldo_model_unref(model);
+    }
+}
+
 /* Every adapter has what the interface calls mandatory. */
 static void adapters_are_whole(void **state)
 {
@@ -271,7 +319,7 @@ static void adapters_are_whole(void **state)
         assert_non_null(ops->classify);
         assert_non_null(strstr(ops->about, ops->name));
     }
-    assert_int_equal(count, 1);
+    assert_int_equal(count, 2);
 }
 
 int main(void)
@@ -284,6 +332,7 @@ int main(void)
         cmocka_unit_test(servers_by_url),
         cmocka_unit_test(quirks_overrule),
         cmocka_unit_test(vendors),
+        cmocka_unit_test(openai_strings),
         cmocka_unit_test(adapters_are_whole),
     };
 

@@ -102,6 +102,10 @@ static const waldo_tool_decl declared = { WALDO__S("f"), WALDO__S("about"),
 
 static const waldo_item items[] = {
     { .kind = WALDO_ITEM_USER, .text = WALDO__S("hello") },
+    { .kind = WALDO_ITEM_ASSISTANT,
+      .text = WALDO__S("hi"),
+      .vendor = WALDO__S("openai:h/gpt"),
+      .raw = WALDO__S("{\"type\":\"message\",\"status\":null,\"content\":[]}") },
     { .kind = WALDO_ITEM_REASONING,
       .text = WALDO__S("hm"),
       .vendor = WALDO__S("chat:deepseek/deepseek") },
@@ -121,32 +125,43 @@ static const waldo_item items[] = {
     { .kind = WALDO_ITEM_TOOL_RESULT, .id = WALDO__S("c2"), .text = WALDO__S("r2") },
 };
 
-static waldo_status encode(struct outcome *out)
+static waldo_status encode_through(const waldo_model_ops *ops, const char *name, const char *url,
+                                   struct outcome *out)
 {
     waldo_model_options options = { .size = sizeof options };
     waldo_model_epoch epoch = { .size = sizeof epoch,
                                 .options = &options,
-                                .model = WALDO__S("deepseek-v4"),
-                                .url = WALDO__S("https://api.deepseek.com"),
+                                .model = waldo__str(name),
+                                .url = waldo__str(url),
                                 .instructions = WALDO__S("be nice"),
                                 .tools = &declared,
                                 .tool_count = 1 };
     waldo_model_turn turn = { .size = sizeof turn, .tool_choice = WALDO_TOOL_CHOICE_REQUIRED };
     waldo_model_request request = { 0 };
     waldo_encoder *encoder = NULL;
-    waldo_status status = waldo__chat_ops.new_encoder(&epoch, &encoder, NULL);
+    waldo_status status = ops->new_encoder(&epoch, &encoder, NULL);
 
     for (size_t i = 0; i < WALDO__COUNT(items) && status == WALDO_OK; i++) {
-        status = waldo__chat_ops.append(encoder, &items[i], 1, NULL);
+        status = ops->append(encoder, &items[i], 1, NULL);
     }
     if (status == WALDO_OK) {
-        status = waldo__chat_ops.request(encoder, &turn, &request, NULL);
+        status = ops->request(encoder, &turn, &request, NULL);
     }
     if (status == WALDO_OK) {
         note(out, request.body);
     }
-    waldo__chat_ops.free_encoder(encoder);
+    ops->free_encoder(encoder);
     return status;
+}
+
+static waldo_status encode_chat(struct outcome *out)
+{
+    return encode_through(&waldo__chat_ops, "deepseek-v4", "https://api.deepseek.com", out);
+}
+
+static waldo_status encode_responses(struct outcome *out)
+{
+    return encode_through(&waldo__responses_ops, "gpt-5", "https://h/v1", out);
 }
 
 #define DELTA(json) "data: {\"choices\":[{\"delta\":{" json "}}]}\n\n"
@@ -172,21 +187,22 @@ static waldo_status on_delta(void *userdata, waldo_delta_kind kind, waldo_str te
     return WALDO_OK;
 }
 
-static waldo_status read_answer_once(struct outcome *out)
+static waldo_status read_through(const waldo_model_ops *ops, const char *model, waldo_str body,
+                                 struct outcome *out)
 {
-    waldo_model_options options = { .size = sizeof options, .model = model_string };
+    waldo_model_options options = { .size = sizeof options, .model = model };
     waldo_response response = { 0 };
     waldo_reader *reader = NULL;
     waldo_error *error = NULL;
-    waldo_status status = waldo__chat_ops.new_reader(&options, waldo__str("a/b"), &reader);
+    waldo_status status = ops->new_reader(&options, waldo__str("a/b"), &reader);
 
-    for (size_t at = 0; at < sizeof answer - 1 && status == WALDO_OK; at += 50) {
-        size_t len = sizeof answer - 1 - at < 50 ? sizeof answer - 1 - at : 50;
+    for (size_t at = 0; at < body.len && status == WALDO_OK; at += 50) {
+        size_t len = body.len - at < 50 ? body.len - at : 50;
 
-        status = waldo__chat_ops.feed(reader, waldo__strn(answer + at, len), on_delta, NULL, NULL);
+        status = ops->feed(reader, waldo__strn(body.ptr + at, len), on_delta, NULL, NULL);
     }
     if (status == WALDO_OK) {
-        status = waldo__chat_ops.finish(reader, &response, &error);
+        status = ops->finish(reader, &response, &error);
     }
     for (size_t i = 0; i < response.item_count; i++) {
         const waldo_item *item = &response.items[i];
@@ -199,8 +215,47 @@ static waldo_status read_answer_once(struct outcome *out)
         note(out, item->vendor);
     }
     waldo_error_free(error);
-    waldo__chat_ops.free_reader(reader);
+    ops->free_reader(reader);
     return status;
+}
+
+static waldo_status read_chat(struct outcome *out)
+{
+    return read_through(&waldo__chat_ops, model_string, WALDO__S(answer), out);
+}
+
+#define EVENT(type, members) "data: {\"type\":\"response." type "\"" members "}\n\n"
+
+static const char responses_answer[] = EVENT(
+    "output_item.added", ",\"output_index\":0,\"item\":{\"type\":\"reasoning\",\"id\":\"r\"}")
+    EVENT("reasoning_summary_text.delta", ",\"output_index\":0,\"delta\":\"a\\ud83d\"") EVENT(
+        "reasoning_summary_text.delta", ",\"output_index\":0,\"delta\":\"\\ude00\xFF\"")
+        EVENT("output_item.added", ",\"output_index\":1,\"item\":{\"type\":\"function_call\","
+                                   "\"call_id\":\"c\",\"name\":\"f\"}")
+            EVENT("function_call_arguments.delta", ",\"output_index\":1,\"delta\":\"{}\"") EVENT(
+                "output_item.done", ",\"output_index\":1,\"item\":{\"type\":\"function_call\","
+                                    "\"call_id\":\"c\",\"name\":\"f\",\"arguments\":\"{}\"}")
+                EVENT(
+                    "completed",
+                    ",\"response\":{\"id\":\"i\",\"output\":[{\"type\":\"reasoning\",\"summary\":[{"
+                    "\"text\":\"b\"}]},{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":"
+                    "\"f\","
+                    "\"arguments\":\"{ }\"},{\"type\":\"message\",\"content\":[{\"text\":\"x\"}]}],"
+                    "\"input_transformations\":[{\"action\":\"removed\",\"reason\":\"r\"}]}");
+
+static waldo_status read_responses(struct outcome *out)
+{
+    return read_through(&waldo__responses_ops, "openai:gpt-5", WALDO__S(responses_answer), out);
+}
+
+static waldo_status read_failure(struct outcome *out)
+{
+    waldo_status status = read_through(
+        &waldo__responses_ops, "openai:gpt-5",
+        WALDO__S(EVENT("failed", ",\"response\":{\"error\":{\"code\":\"bio_policy\"}}")), out);
+
+    note(out, WALDO__S("over"));
+    return status == WALDO_EFILTER ? WALDO_OK : status;
 }
 
 static void models(void **state)
@@ -212,13 +267,16 @@ static void models(void **state)
 static void encoders(void **state)
 {
     (void)state;
-    walk(encode);
+    walk(encode_chat);
+    walk(encode_responses);
 }
 
 static void readers(void **state)
 {
     (void)state;
-    walk(read_answer_once);
+    walk(read_chat);
+    walk(read_responses);
+    walk(read_failure);
 }
 
 int main(void)

@@ -4,8 +4,6 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include <stdio.h>
-
 #include "base/alloc.h"
 #include "model/model.h"
 #include "read.h"
@@ -26,39 +24,11 @@
 /* One fragment of a call. */
 #define CALL(json) DELTA("{\"tool_calls\":[" json "]}")
 
-/* The text of a file below tests/, free with waldo__free(). */
-static char *read_file(const char *name, size_t *ret_len)
-{
-    char path[4096];
-    char *text = waldo__alloc(1 << 20);
-    FILE *file;
-
-    snprintf(path, sizeof path, "%s/%s", WALDO_TESTS_DIR, name);
-    file = fopen(path, "rbe");
-    assert_non_null(file);
-    assert_non_null(text);
-    *ret_len = fread(text, 1, 1 << 20, file);
-    fclose(file);
-    return text;
-}
-
 #define PARALLEL_OUTCOME                                                                           \
     "call run_command\ncall read_file\n"                                                           \
     "tool_call call_AbC123 run_command {\"cmd\":\"echo h\xC3\xA9\"}\n"                             \
     "tool_call call_DeF456 read_file {\"path\":\"/etc/hosts\"}\n"                                  \
     "finish calls usage 280 41 0 0\n"
-
-/* Replace each LF by another line end. */
-static void change_line_ends(waldo_str text, const char *end, waldo__buf *out)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] == '\n') {
-            waldo__buf_puts(out, end);
-        } else {
-            waldo__buf_putc(out, text.ptr[i]);
-        }
-    }
-}
 
 static void example_at_every_split(void **state)
 {

@@ -1,0 +1,102 @@
+/* OpenAI Responses: the adapter's row, its model strings and its quirks. */
+#include "model/responses.h"
+
+#include "base/alloc.h"
+#include "model/model.h"
+
+#define OPENAI_URL "https://api.openai.com/v1"
+
+static const waldo__switch switches[] = {
+    { "stream", WALDO__SWITCH_BOOL, offsetof(waldo__responses_quirks, stream), { 0 } },
+    { "store", WALDO__SWITCH_BOOL, offsetof(waldo__responses_quirks, store), { 0 } },
+    { "encrypted", WALDO__SWITCH_BOOL, offsetof(waldo__responses_quirks, encrypted), { 0 } },
+    { "no_obfuscation",
+      WALDO__SWITCH_BOOL,
+      offsetof(waldo__responses_quirks, no_obfuscation),
+      { 0 } },
+    { "summary",
+      WALDO__SWITCH_WORD,
+      offsetof(waldo__responses_quirks, summary),
+      { "none", "auto", "concise", "detailed" } },
+};
+
+waldo_status waldo__responses_quirks_find(const waldo_model_options *options,
+                                          waldo__responses_quirks *ret_quirks,
+                                          waldo_error **ret_err)
+{
+    static const waldo__switches known = { switches, WALDO__COUNT(switches), "" };
+    waldo__responses_quirks quirks = {
+        .summary = "none", .stream = 1, .encrypted = 1, .no_obfuscation = 1
+    };
+    waldo_str rest = waldo__str(options->quirks), part;
+    waldo_status status = WALDO_OK;
+
+    while (status == WALDO_OK && waldo__str_split(&rest, ',', &part)) {
+        if (part.len > 0) {
+            status = waldo__switch_apply(&known, part, &quirks, ret_err);
+        }
+    }
+    if (status == WALDO_OK) {
+        *ret_quirks = quirks;
+    }
+    return status;
+}
+
+waldo_status waldo__responses_parse(waldo_str rest, waldo_str *ret_url, waldo_str *ret_model,
+                                    waldo_error **ret_err)
+{
+    static const char form[] = "openai:NAME, such as openai:gpt-5.1, or openai:URL#NAME";
+
+    if (waldo__str_search(rest, WALDO__S("://"), 0) < rest.len ||
+        waldo__str_find(rest, '#') < rest.len) {
+        return waldo__model_split("openai", form, rest, ret_url, ret_model, ret_err);
+    }
+    for (size_t i = 0; i < rest.len; i++) {
+        if ((unsigned char)rest.ptr[i] <= ' ' || rest.ptr[i] == 0x7f) {
+            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                                   "model \"openai:NAME\": the name holds a space or a control "
+                                   "character; write it as %s",
+                                   form);
+        }
+    }
+    if (rest.len == 0) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "model \"openai:\": the model's name is missing; write it as %s",
+                               form);
+    }
+    *ret_url = WALDO__S(OPENAI_URL);
+    *ret_model = rest;
+    return WALDO_OK;
+}
+
+/* Opaque reasoning is bound to its origin, so the host counts. */
+waldo_status waldo__responses_vendor(waldo_str url, waldo_str model, waldo__buf *out)
+{
+    waldo_str host, port;
+
+    waldo__url_split(url, &host, &port);
+    host.len = host.len < 256 ? host.len : 256;
+    return waldo__model_vendor("openai", host, model, out);
+}
+
+const waldo_model_ops waldo__responses_ops = {
+    .version = WALDO_MODEL_VERSION,
+    .size = sizeof(waldo_model_ops),
+    .name = "openai",
+    .about = "openai:NAME speaks the Responses API to OpenAI, openai:URL#NAME to the server at URL",
+    .key_name = "OPENAI_API_KEY",
+    .auth_header = "Authorization",
+    .auth_prefix = "Bearer ",
+    .parse = waldo__responses_parse,
+    .new_encoder = waldo__responses_new_encoder,
+    .append = waldo__responses_append,
+    .request = waldo__responses_request,
+    .free_encoder = waldo__responses_free_encoder,
+    .new_reader = waldo__responses_new_reader,
+    .feed = waldo__responses_feed,
+    .complete = waldo__responses_complete,
+    .finish = waldo__responses_finish,
+    .free_reader = waldo__responses_free_reader,
+    .classify = waldo__provider_classify,
+    .key_for = waldo__key_for_url,
+};

@@ -1,0 +1,139 @@
+/* What the files of the OpenAI Responses adapter share. */
+#ifndef WALDO_MODEL_RESPONSES_H
+#define WALDO_MODEL_RESPONSES_H
+
+#include "base/vec.h"
+#include "model/body.h"
+
+/* What may be chosen by quirks of the model's options; zeroed is never right: see _quirks(). */
+typedef struct waldo__responses_quirks {
+    const char *summary;          /* summary of reasoning that is asked for; "none" */
+    unsigned char stream;         /* answers are streamed */
+    unsigned char store;          /* the provider keeps the response */
+    unsigned char encrypted;      /* reasoning is asked for in a form that can be sent back */
+    unsigned char no_obfuscation; /* ask for events without padding */
+} waldo__responses_quirks;
+
+waldo_status waldo__responses_quirks_find(const waldo_model_options *options,
+                                          waldo__responses_quirks *ret_quirks,
+                                          waldo_error **ret_err);
+
+/* Split "NAME", whose server is OpenAI's, or "URL#NAME". */
+waldo_status waldo__responses_parse(waldo_str rest, waldo_str *ret_url, waldo_str *ret_model,
+                                    waldo_error **ret_err);
+
+/* "openai:HOST/FAMILY": who understands what a server made besides the common form. */
+waldo_status waldo__responses_vendor(waldo_str url, waldo_str model, waldo__buf *out);
+
+/* ---- the parts of an answer (responses_parts.c) ---- */
+
+typedef enum waldo__part_kind {
+    WALDO__PART_OTHER, /* kept for its provider */
+    WALDO__PART_MESSAGE,
+    WALDO__PART_REASONING,
+    WALDO__PART_CALL
+} waldo__part_kind;
+
+/* One output item while it is put together. */
+typedef struct waldo__part {
+    waldo__part_kind kind;
+    int64_t index;   /* output_index; -1: none */
+    int64_t section; /* of the message or reasoning that the last piece was for; -1: none */
+    int64_t order;   /* place in the terminal event's output; -1: not there */
+    size_t section_len;
+    waldo__buf item_id;
+    waldo__model_text shown; /* what the pieces held */
+    waldo__buf text;         /* what the whole item holds */
+    waldo__buf name;
+    waldo__buf call_id;
+    waldo__buf args;
+    waldo__buf raw;
+    int is_told; /* that a call has begun */
+    int is_done; /* the whole item came */
+    int is_cut;
+    int is_refusal;
+} waldo__part;
+
+typedef struct waldo__parts {
+    WALDO__VEC(waldo__part *);
+    size_t total; /* bytes that were taken */
+} waldo__parts;
+
+/* Where an event belongs. */
+typedef struct waldo__place {
+    int64_t index; /* -1: not said */
+    waldo_str item_id;
+    waldo__part_kind kind;
+} waldo__place;
+
+/* WALDO_ETOOBIG, WALDO_ENOMEM. */
+waldo_status waldo__parts_add(waldo__parts *parts, const waldo__place *place,
+                              waldo__part **ret_part);
+
+/* The part that an event is for: the newest that is not done, else one that is; NULL: none. */
+waldo__part *waldo__parts_find(const waldo__parts *parts, const waldo__place *place);
+void waldo__parts_free(waldo__parts *parts);
+
+/* Count bytes; WALDO_ETOOBIG when an answer holds more than any should. */
+waldo_status waldo__parts_count(waldo__parts *parts, size_t bytes);
+
+waldo__part_kind waldo__part_kind_of(const waldo__json_value *item);
+
+/* Take over the whole item; raw are its bytes. */
+waldo_status waldo__part_fill(waldo__part *part, const waldo__json_value *item, waldo_str raw);
+
+/* Arguments are text; some gateways send the object itself. */
+waldo_status waldo__part_read_args(const waldo__json_value *value, waldo__buf *out);
+
+/* After the terminal event: bring the parts into order, those that its output lacks go. */
+void waldo__parts_settle(waldo__parts *parts, int by_output);
+
+/* Calls get ids of their own, and arguments when they had none. */
+waldo_status waldo__parts_settle_calls(waldo__parts *parts);
+
+/* ---- reader (responses_read.c, responses_event.c) ---- */
+
+typedef enum waldo__responses_ending {
+    WALDO__RESPONSES_ENDING_NONE,
+    WALDO__RESPONSES_ENDING_COMPLETED,
+    WALDO__RESPONSES_ENDING_LENGTH,
+    WALDO__RESPONSES_ENDING_FILTER
+} waldo__responses_ending;
+
+struct waldo_reader {
+    waldo__body body;
+    waldo__buf vendor;
+    waldo__parts parts;
+    waldo__responses_ending ending;
+    int has_output; /* the terminal event listed the items */
+    waldo_usage usage;
+    waldo__buf id;
+    WALDO__VEC(waldo_item);
+    int is_finished;
+    waldo_finish finish;
+};
+
+/* Read one event, or a body that is a whole response. */
+waldo_status waldo__responses_read_event(void *userdata, waldo_str name, waldo_str data);
+waldo_status waldo__responses_read_whole(waldo_reader *reader, waldo_str text);
+
+/* ---- as in waldo_model_ops ---- */
+
+waldo_status waldo__responses_new_encoder(const waldo_model_epoch *epoch,
+                                          waldo_encoder **ret_encoder, waldo_error **ret_err);
+waldo_status waldo__responses_append(waldo_encoder *encoder, const waldo_item *items, size_t count,
+                                     waldo_error **ret_err);
+waldo_status waldo__responses_request(waldo_encoder *encoder, const waldo_model_turn *turn,
+                                      waldo_model_request *ret_request, waldo_error **ret_err);
+void waldo__responses_free_encoder(waldo_encoder *encoder);
+
+waldo_status waldo__responses_new_reader(const waldo_model_options *options, waldo_str content_type,
+                                         waldo_reader **ret_reader);
+waldo_status waldo__responses_feed(waldo_reader *reader, waldo_str bytes, waldo_delta_fn delta,
+                                   void *userdata, waldo_error **ret_err);
+int waldo__responses_complete(const waldo_reader *reader);
+waldo_status waldo__responses_finish(waldo_reader *reader, waldo_response *ret_response,
+                                     waldo_error **ret_err);
+void waldo__responses_free_reader(waldo_reader *reader);
+
+#endif

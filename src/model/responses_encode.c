@@ -1,0 +1,517 @@
+/*
+ * Builds Responses requests. The body only grows: behind a frozen head come the input items, each
+ * of them whole; a request closes the list and adds what may differ from turn to turn.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/history.h"
+#include "model/responses.h"
+#include <waldo/agent.h>
+
+enum { CALL_ID_MAX = 64 };
+
+/* Which kind of result a call wants. */
+enum { FORM_FUNCTION, FORM_CUSTOM };
+
+struct waldo_encoder {
+    waldo__responses_quirks quirks;
+    waldo__buf vendor;
+    waldo__buf body;
+    size_t frozen; /* bytes of body that are not the end of one request */
+    int has_tools;
+    int has_items;
+    waldo__history history;
+};
+
+/* What append() works on; the encoder gets it when all went well. */
+typedef struct work {
+    waldo_encoder *encoder;
+    waldo__buf *body;
+    waldo__history history;
+    waldo__history_writer writer;
+    int has_items;
+    int in_answer;   /* the item before this one belongs to the same answer */
+    int lost_reason; /* reasoning of this answer was left out: what follows loses its id */
+} work;
+
+/* ---- items that are made ---- */
+
+static void begin_item(work *w, const char *text)
+{
+    waldo__buf_puts(w->body, w->has_items ? "," : "");
+    waldo__buf_puts(w->body, text);
+    w->has_items = 1;
+}
+
+static void write_said(void *userdata, waldo_item_kind kind, waldo_str text)
+{
+    work *w = userdata;
+
+    begin_item(w, "{\"role\":\"user\",\"content\":\"");
+    waldo__wire_said(kind, text, w->body);
+    waldo__buf_puts(w->body, "\"}");
+}
+
+static void write_result(void *userdata, const waldo__history_call *call, waldo_str text,
+                         int is_error)
+{
+    work *w = userdata;
+
+    begin_item(w, call->form == FORM_CUSTOM ? "{\"type\":\"custom_tool_call_output\",\"call_id\":\""
+                                            : "{\"type\":\"function_call_output\",\"call_id\":\"");
+    waldo__json_escape(waldo__str(call->wire), w->body);
+    waldo__buf_puts(w->body, "\",\"output\":\"");
+    waldo__wire_result(text, is_error, w->body);
+    waldo__buf_puts(w->body, "\"}");
+}
+
+static void write_call(work *w, waldo_str wire, waldo_str name, waldo_str args)
+{
+    begin_item(w, "{\"type\":\"function_call\",\"call_id\":\"");
+    waldo__json_escape(wire, w->body);
+    waldo__buf_puts(w->body, "\",\"name\":\"");
+    waldo__json_escape(name, w->body);
+    waldo__buf_puts(w->body, "\",\"arguments\":\"");
+    waldo__json_escape(args.len > 0 ? args : WALDO__S("{}"), w->body);
+    waldo__buf_puts(w->body, "\"}");
+}
+
+/* ---- items as their provider made them ---- */
+
+/* The provider's own JSON when it was this one that made it. */
+static waldo_str own_raw(const work *w, const waldo_item *item, waldo_status *ret_status)
+{
+    return item->raw.len > 0 && waldo__str_eq(item->vendor, waldo__buf_str(&w->encoder->vendor)) &&
+                   waldo__wire_is_object(item->raw, ret_status)
+               ? item->raw
+               : WALDO__S("");
+}
+
+/*
+ * Verbatim, but for members that are null, which are refused in requests although answers have
+ * them, and for the id of an item whose reasoning is not there.
+ */
+static void write_raw(work *w, waldo_str raw)
+{
+    waldo__json_raw members;
+    waldo_str key, value;
+    int any = 0;
+
+    begin_item(w, "{");
+    waldo__json_raw_begin(&members, raw);
+    while (waldo__json_raw_next(&members, &key, &value)) {
+        if (waldo__str_is(value, "null") || (w->lost_reason && waldo__str_is(key, "id"))) {
+            continue;
+        }
+        waldo__buf_printf(w->body, "%s\"", any ? "," : "");
+        waldo__buf_add_str(w->body, key);
+        waldo__buf_puts(w->body, "\":");
+        waldo__buf_add_str(w->body, value);
+        any = 1;
+    }
+    waldo__buf_puts(w->body, "}");
+}
+
+/* Whether raw has a member whose text is value. */
+static int raw_says(waldo_str raw, const char *member, waldo_str value)
+{
+    waldo_str bytes = WALDO__S("");
+
+    return waldo__json_raw_get(raw, member, &bytes) && bytes.len == value.len + 2 &&
+           waldo__str_eq(waldo__strn(bytes.ptr + 1, value.len), value);
+}
+
+/* A text or a list that holds something. */
+static int raw_holds(waldo_str raw, const char *member)
+{
+    waldo_str bytes = WALDO__S("");
+
+    return waldo__json_raw_get(raw, member, &bytes) && bytes.len > 2 &&
+           !waldo__str_is(bytes, "null");
+}
+
+/* ---- one item of the transcript ---- */
+
+static waldo_status add_said(work *w, const waldo_item *item)
+{
+    if (w->history.unanswered > 0) {
+        return waldo__history_hold(&w->history, item->kind, item->text);
+    }
+    write_said(w, item->kind, item->text);
+    return WALDO_OK;
+}
+
+static waldo_status add_assistant(work *w, const waldo_item *item)
+{
+    waldo_status status = WALDO_OK;
+    waldo_str raw = own_raw(w, item, &status);
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    if (raw.len > 0) {
+        write_raw(w, raw);
+    } else if (item->text.len > 0) {
+        begin_item(w, "{\"role\":\"assistant\",\"content\":\"");
+        waldo__json_escape(item->text, w->body);
+        waldo__buf_puts(w->body, "\"}");
+    }
+    return WALDO_OK;
+}
+
+/*
+ * Reasoning goes back to its maker alone, and only in front of what it led to. Without its
+ * encrypted or its readable content the provider would look for it in its own memory.
+ */
+static waldo_status add_reasoning(work *w, const waldo_item *item, int is_led)
+{
+    waldo_status status = WALDO_OK;
+    waldo_str raw = own_raw(w, item, &status);
+    int is_reasoning = raw_says(raw, "type", WALDO__S("reasoning"));
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    if (raw.len == 0 || (is_reasoning && (!is_led || (!raw_holds(raw, "encrypted_content") &&
+                                                      !raw_holds(raw, "content"))))) {
+        w->lost_reason |= is_reasoning || raw.len == 0;
+        return WALDO_OK;
+    }
+    write_raw(w, raw);
+    return WALDO_OK;
+}
+
+static waldo_status add_call(work *w, const waldo_item *item)
+{
+    char wire[WALDO__WIRE_ID_MAX], name_text[WALDO__MODEL_NAME_MAX + 1];
+    waldo_str name = waldo__wire_name(item->name, name_text), id = item->id;
+    waldo_status status = WALDO_OK;
+    waldo_str raw = own_raw(w, item, &status);
+    int form = FORM_FUNCTION;
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    if (w->history.unanswered == 0) {
+        waldo__history_begin_group(&w->history);
+    }
+    if (raw_says(raw, "call_id", id) && !waldo__wire_id_is_taken(&w->history, id)) {
+        form = raw_says(raw, "type", WALDO__S("custom_tool_call")) ? FORM_CUSTOM : FORM_FUNCTION;
+        write_raw(w, raw);
+    } else {
+        waldo__wire_id(&w->history, id, CALL_ID_MAX, 0, wire);
+        id = waldo__str(wire);
+        write_call(w, id, name, item->args);
+    }
+    return waldo__history_add_call(&w->history, item->id, id, name, form);
+}
+
+static int is_answer_part(waldo_item_kind kind)
+{
+    return kind == WALDO_ITEM_ASSISTANT || kind == WALDO_ITEM_REASONING ||
+           kind == WALDO_ITEM_TOOL_CALL;
+}
+
+/* Whether something of the same answer follows that is no reasoning. */
+static int leads_to_something(const waldo_item *items, size_t count, size_t at)
+{
+    for (at++; at < count && is_answer_part(items[at].kind); at++) {
+        if (items[at].kind != WALDO_ITEM_REASONING) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Calls that stand alone may belong to those before them, as long as none of these is answered. */
+static void begin_answer(work *w, waldo_item_kind kind)
+{
+    w->lost_reason = 0;
+    if (w->history.unanswered > 0 && (kind != WALDO_ITEM_TOOL_CALL || w->history.has_results)) {
+        waldo__history_lose_calls(&w->history, &w->writer);
+    }
+}
+
+static waldo_status add_item(work *w, const waldo_item *items, size_t count, size_t at)
+{
+    const waldo_item *item = &items[at];
+
+    if (is_answer_part(item->kind) && !w->in_answer) {
+        begin_answer(w, item->kind);
+    }
+    switch (item->kind) {
+    case WALDO_ITEM_USER:
+    case WALDO_ITEM_NOTICE:
+    case WALDO_ITEM_COMPACTION:
+        return add_said(w, item);
+    case WALDO_ITEM_ASSISTANT:
+        return add_assistant(w, item);
+    case WALDO_ITEM_REASONING:
+        return add_reasoning(w, item, leads_to_something(items, count, at));
+    case WALDO_ITEM_TOOL_CALL:
+        return add_call(w, item);
+    case WALDO_ITEM_TOOL_RESULT:
+        waldo__history_add_result(&w->history, &w->writer, item);
+        return WALDO_OK;
+    default:
+        return WALDO_EINVAL;
+    }
+}
+
+waldo_status waldo__responses_append(waldo_encoder *encoder, const waldo_item *items, size_t count,
+                                     waldo_error **ret_err)
+{
+    work w = { .encoder = encoder, .body = &encoder->body, .has_items = encoder->has_items };
+    waldo_status status = waldo__history_copy(&w.history, &encoder->history);
+
+    w.writer = (waldo__history_writer){ write_result, write_said, &w };
+    waldo__buf_truncate(&encoder->body, encoder->frozen);
+    for (size_t i = 0; i < count && status == WALDO_OK; i++) {
+        status = add_item(&w, items, count, i);
+        w.in_answer = is_answer_part(items[i].kind);
+    }
+    status = status == WALDO_OK ? encoder->body.status : status;
+    if (status != WALDO_OK) {
+        waldo__history_free(&w.history);
+        waldo__buf_truncate(&encoder->body, encoder->frozen);
+        encoder->body.status = WALDO_OK;
+        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                               "the request to the model could not be extended: %s",
+                               waldo_status_text(status));
+    }
+    waldo__history_free(&encoder->history);
+    encoder->history = w.history;
+    encoder->has_items = w.has_items;
+    encoder->frozen = encoder->body.len;
+    return WALDO_OK;
+}
+
+/* ---- requests ---- */
+
+/* How a turn restricts tools; AUTO is the default and needs no word. */
+static void put_tool_choice(waldo_encoder *encoder, const waldo_model_turn *turn)
+{
+    waldo__buf *body = &encoder->body;
+
+    if (!encoder->has_tools) {
+        return;
+    }
+    if (turn->tool_choice == WALDO_TOOL_CHOICE_REQUIRED) {
+        waldo__buf_puts(body, ",\"tool_choice\":\"required\"");
+    } else if (turn->tool_choice == WALDO_TOOL_CHOICE_NONE) {
+        waldo__buf_puts(body, ",\"tool_choice\":\"none\"");
+    } else if (turn->tool_choice == WALDO_TOOL_CHOICE_NAMED) {
+        waldo__buf_puts(body, ",\"tool_choice\":{\"type\":\"function\",\"name\":\"");
+        waldo__json_escape(turn->tool_choice_name, body);
+        waldo__buf_puts(body, "\"}");
+    }
+}
+
+waldo_status waldo__responses_request(waldo_encoder *encoder, const waldo_model_turn *turn,
+                                      waldo_model_request *ret_request, waldo_error **ret_err)
+{
+    waldo_status status;
+
+    if (encoder->history.unanswered > 0) {
+        return waldo__history_refuse(&encoder->history, ret_err);
+    }
+    if (!encoder->has_items) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "there is no message to send to the model");
+    }
+    waldo__buf_truncate(&encoder->body, encoder->frozen);
+    waldo__buf_puts(&encoder->body, "]");
+    put_tool_choice(encoder, turn);
+    status = waldo__buf_puts(&encoder->body, "}");
+    if (status != WALDO_OK) {
+        waldo__buf_truncate(&encoder->body, encoder->frozen);
+        encoder->body.status = WALDO_OK;
+        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                               "the request to the model could not be built: %s",
+                               waldo_status_text(status));
+    }
+    *ret_request = (waldo_model_request){
+        .size = sizeof *ret_request,
+        .streamed = encoder->quirks.stream,
+        .path = WALDO__S("/responses"),
+        .headers = encoder->quirks.stream
+                       ? WALDO__S("Content-Type: application/json\nAccept: text/event-stream\n")
+                       : WALDO__S("Content-Type: application/json\nAccept: application/json\n"),
+        .body = waldo__buf_str(&encoder->body),
+        .frozen_len = encoder->frozen
+    };
+    return WALDO_OK;
+}
+
+/* ---- the frozen head ---- */
+
+/* Effort that some model takes; which one takes what is the server's to say. */
+static const char *const efforts[] = { "none", "minimal", "low", "medium", "high", "xhigh", "max" };
+
+static waldo_status refuse_option(const char *what, const char *why, waldo_error **ret_err)
+{
+    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "model option %s: %s", what,
+                           why);
+}
+
+/* What the API does not know at all is told here rather than by its 400. */
+static waldo_status check_options(const waldo_model_options *options, const double *temperature,
+                                  waldo_error **ret_err)
+{
+    int known = options->reasoning == NULL;
+
+    for (size_t i = 0; i < WALDO__COUNT(efforts) && !known; i++) {
+        known = strcmp(options->reasoning, efforts[i]) == 0;
+    }
+    if (!known) {
+        return refuse_option("reasoning",
+                             "the Responses API knows none, minimal, low, medium, high, xhigh, max",
+                             ret_err);
+    }
+    if (options->seed != NULL) {
+        return refuse_option("seed", "the Responses API has none: leave it out", ret_err);
+    }
+    if (temperature != NULL && !(*temperature >= 0 && *temperature <= 2)) {
+        return refuse_option("temperature", "the Responses API takes 0 to 2", ret_err);
+    }
+    if (options->top_p != NULL && !(*options->top_p >= 0 && *options->top_p <= 1)) {
+        return refuse_option("top_p", "the Responses API takes 0 to 1", ret_err);
+    }
+    return WALDO_OK;
+}
+
+static void write_reasoning(const waldo__responses_quirks *quirks,
+                            const waldo_model_options *options, waldo__json_writer *writer)
+{
+    int summary = strcmp(quirks->summary, "none") != 0;
+
+    if (options->reasoning == NULL && !summary) {
+        return;
+    }
+    waldo__jw_object(writer, "reasoning");
+    if (options->reasoning != NULL) {
+        waldo__jw_str(writer, "effort", waldo__str(options->reasoning));
+    }
+    if (summary) {
+        waldo__jw_str(writer, "summary", waldo__str(quirks->summary));
+    }
+    waldo__jw_end(writer, '}');
+}
+
+static void write_options(const waldo__responses_quirks *quirks, const waldo_model_options *options,
+                          const double *temperature, waldo__json_writer *writer)
+{
+    if (quirks->stream) {
+        waldo__jw_bool(writer, "stream", 1);
+        if (quirks->no_obfuscation) {
+            waldo__jw_raw(writer, "stream_options", WALDO__S("{\"include_obfuscation\":false}"));
+        }
+    }
+    waldo__jw_bool(writer, "store", quirks->store);
+    if (quirks->encrypted) {
+        waldo__jw_raw(writer, "include", WALDO__S("[\"reasoning.encrypted_content\"]"));
+    }
+    if (options->max_output_tokens != 0) {
+        waldo__jw_int(writer, "max_output_tokens", options->max_output_tokens);
+    }
+    if (temperature != NULL) {
+        waldo__jw_num(writer, "temperature", *temperature);
+    }
+    if (options->top_p != NULL) {
+        waldo__jw_num(writer, "top_p", *options->top_p);
+    }
+    write_reasoning(quirks, options, writer);
+}
+
+/* Left out, "strict" means different things to different servers. */
+static waldo_status write_tool(waldo__json_writer *writer, const waldo_tool_decl *tool,
+                               waldo_error **ret_err)
+{
+    waldo_str schema;
+    waldo_status status = waldo__wire_schema(tool, &schema, ret_err);
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    waldo__jw_object(writer, NULL);
+    waldo__jw_str(writer, "type", WALDO__S("function"));
+    waldo__jw_str(writer, "name", tool->name);
+    if (tool->about.len > 0) {
+        waldo__jw_str(writer, "description", tool->about);
+    }
+    waldo__jw_raw(writer, "parameters", schema);
+    waldo__jw_bool(writer, "strict", 0);
+    waldo__jw_end(writer, '}');
+    return WALDO_OK;
+}
+
+/* With a stable order and nothing that changes: every request of the epoch begins with it. */
+static waldo_status write_head(waldo_encoder *encoder, const waldo_model_epoch *epoch,
+                               waldo_error **ret_err)
+{
+    const double *temperature =
+        epoch->temperature != NULL ? epoch->temperature : epoch->options->temperature;
+    waldo_status status = check_options(epoch->options, temperature, ret_err);
+    waldo__json_writer writer;
+
+    waldo__json_writer_init(&writer, &encoder->body);
+    waldo__jw_object(&writer, NULL);
+    waldo__jw_str(&writer, "model", epoch->model);
+    write_options(&encoder->quirks, epoch->options, temperature, &writer);
+    encoder->has_tools = epoch->tool_count > 0;
+    if (encoder->has_tools) {
+        if (!epoch->parallel_calls) {
+            waldo__jw_bool(&writer, "parallel_tool_calls", 0);
+        }
+        waldo__jw_array(&writer, "tools");
+        for (size_t i = 0; i < epoch->tool_count && status == WALDO_OK; i++) {
+            status = write_tool(&writer, &epoch->tools[i], ret_err);
+        }
+        waldo__jw_end(&writer, ']');
+    }
+    if (epoch->instructions.len > 0) {
+        waldo__jw_str(&writer, "instructions", epoch->instructions);
+    }
+    waldo__jw_array(&writer, "input");
+    encoder->frozen = encoder->body.len;
+    return status == WALDO_OK ? encoder->body.status : status;
+}
+
+waldo_status waldo__responses_new_encoder(const waldo_model_epoch *epoch,
+                                          waldo_encoder **ret_encoder, waldo_error **ret_err)
+{
+    waldo_encoder *encoder = WALDO__NEW(waldo_encoder);
+    waldo_status status;
+
+    if (encoder == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    waldo__buf_init(&encoder->vendor, 1024);
+    waldo__buf_init(&encoder->body, WALDO__REQUEST_MAX);
+    status = waldo__responses_quirks_find(epoch->options, &encoder->quirks, ret_err);
+    if (status == WALDO_OK) {
+        status = waldo__responses_vendor(epoch->url, epoch->model, &encoder->vendor);
+    }
+    if (status == WALDO_OK) {
+        status = write_head(encoder, epoch, ret_err);
+    }
+    if (status != WALDO_OK) {
+        waldo__responses_free_encoder(encoder);
+        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                               "the model's requests could not be begun: %s",
+                               waldo_status_text(status));
+    }
+    *ret_encoder = encoder;
+    return WALDO_OK;
+}
+
+void waldo__responses_free_encoder(waldo_encoder *encoder)
+{
+    if (encoder == NULL) {
+        return;
+    }
+    waldo__buf_free(&encoder->vendor);
+    waldo__buf_free(&encoder->body);
+    waldo__history_free(&encoder->history);
+    waldo__free(encoder);
+}
