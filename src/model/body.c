@@ -273,3 +273,65 @@ waldo_status waldo__body_parse(waldo__body *body, waldo_str text, waldo__json **
     *ret_text = parsed;
     return status == WALDO_OK ? WALDO_OK : body->status;
 }
+
+waldo_status waldo__body_read_args(const waldo__json_value *value, waldo__buf *out)
+{
+    waldo_str text;
+
+    if (waldo__json_str(value, &text)) {
+        return waldo__model_text_plain(text, out);
+    }
+    if (waldo__json_type_of(value) == WALDO__JSON_OBJECT ||
+        waldo__json_type_of(value) == WALDO__JSON_ARRAY) {
+        return waldo__json_print(value, out);
+    }
+    return WALDO_OK;
+}
+
+/* ---- what an answer came to ---- */
+
+void waldo__answer_init(waldo__answer *answer)
+{
+    *answer = (waldo__answer){ .usage = { -1, -1, -1, -1 } };
+    waldo__buf_init(&answer->vendor, 4 * WORD_MAX);
+    waldo__buf_init(&answer->id, WORD_MAX);
+}
+
+void waldo__answer_free(waldo__answer *answer)
+{
+    waldo__buf_free(&answer->vendor);
+    waldo__buf_free(&answer->id);
+    WALDO__VEC_FREE(answer);
+}
+
+waldo_status waldo__answer_push(waldo__answer *answer, waldo_item item)
+{
+    waldo_item *slot = WALDO__VEC_PUSH(answer);
+
+    if (slot == NULL) {
+        return WALDO_ENOMEM;
+    }
+    *slot = item;
+    slot->vendor = waldo__buf_str(&answer->vendor);
+    return WALDO_OK;
+}
+
+waldo_status waldo__answer_finish(waldo__answer *answer, waldo__body *body,
+                                  waldo_status (*once)(waldo_reader *reader),
+                                  waldo_response *ret_response, waldo_error **ret_err)
+{
+    if (body->status == WALDO_OK && !answer->is_finished) {
+        answer->is_finished = once(body->reader) == WALDO_OK;
+    }
+    if (!answer->is_finished) {
+        waldo__error_copy_to(ret_err, body->error);
+        return body->status;
+    }
+    *ret_response = (waldo_response){ .size = sizeof *ret_response,
+                                      .finish = answer->finish,
+                                      .items = answer->at,
+                                      .item_count = answer->count,
+                                      .usage = answer->usage,
+                                      .request_id = waldo__buf_str(&answer->id) };
+    return WALDO_OK;
+}

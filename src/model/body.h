@@ -5,6 +5,7 @@
 #ifndef WALDO_MODEL_BODY_H
 #define WALDO_MODEL_BODY_H
 
+#include "base/vec.h"
 #include "codec/sse.h"
 #include "model/shared.h"
 #include "model/text.h"
@@ -72,5 +73,28 @@ waldo_status waldo__body_parse(waldo__body *body, waldo_str text, waldo__json **
 
 /* The text of an error, or an object with one: false, null and "" are none. */
 int waldo__body_holds_error(const waldo__json_value *root);
+
+/* Arguments of a call are text; some gateways send the object itself. */
+waldo_status waldo__body_read_args(const waldo__json_value *value, waldo__buf *out);
+
+/* ---- what an answer came to ---- */
+
+typedef struct waldo__answer {
+    WALDO__VEC(waldo_item); /* with the vendor below */
+    int is_finished;
+    waldo_finish finish;
+    waldo_usage usage;
+    waldo__buf vendor;
+    waldo__buf id;
+} waldo__answer;
+
+void waldo__answer_init(waldo__answer *answer);
+void waldo__answer_free(waldo__answer *answer);
+waldo_status waldo__answer_push(waldo__answer *answer, waldo_item item);
+
+/* What an adapter's finish() does; once() puts the items together and leaves failures in body. */
+waldo_status waldo__answer_finish(waldo__answer *answer, waldo__body *body,
+                                  waldo_status (*once)(waldo_reader *reader),
+                                  waldo_response *ret_response, waldo_error **ret_err);
 
 #endif

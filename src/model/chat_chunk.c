@@ -69,21 +69,6 @@ static waldo_status read_extra(const waldo__json_value *value, waldo__buf *out)
     return waldo__buf_putc(out, '}');
 }
 
-/* Arguments are text; some gateways send the object itself. */
-static waldo_status read_args(const waldo__json_value *value, waldo__buf *out)
-{
-    waldo_str text;
-
-    if (waldo__json_str(value, &text)) {
-        return waldo__model_text_plain(text, out);
-    }
-    if (waldo__json_type_of(value) == WALDO__JSON_OBJECT ||
-        waldo__json_type_of(value) == WALDO__JSON_ARRAY) {
-        return waldo__json_print(value, out);
-    }
-    return WALDO_OK;
-}
-
 static waldo_str trimmed(const waldo__json_value *object, const char *key)
 {
     return waldo__str_trim(waldo__json_get_str(object, key));
@@ -115,7 +100,7 @@ static waldo_status add_call(waldo_reader *reader, const waldo__json_value *call
     waldo__buf args = WALDO__BUF_INIT(WALDO__MODEL_ARGS_MAX);
     waldo__buf extra = WALDO__BUF_INIT(1 << 20);
     waldo__chat_fragment fragment = { .is_whole = is_whole };
-    waldo_status status = read_args(arguments, &args);
+    waldo_status status = waldo__body_read_args(arguments, &args);
     int is_piece;
 
     if (status == WALDO_OK) {
@@ -203,7 +188,7 @@ static waldo_status add_delta(waldo_reader *reader, const waldo__json_value *del
 
 static void read_usage(waldo_reader *reader, const waldo__json_value *usage)
 {
-    waldo_usage *to = &reader->usage;
+    waldo_usage *to = &reader->answer.usage;
     int64_t cached;
 
     if (waldo__json_type_of(usage) != WALDO__JSON_OBJECT) {
@@ -277,8 +262,8 @@ static waldo_status read_root(waldo_reader *reader, const waldo__json_value *roo
     if (holds_error(root)) {
         return waldo__body_fail_provider(&reader->body, root, text);
     }
-    if (reader->id.len == 0) {
-        waldo__provider_quote(waldo__json_get_str(root, "id"), 128, &reader->id);
+    if (reader->answer.id.len == 0) {
+        waldo__provider_quote(waldo__json_get_str(root, "id"), 128, &reader->answer.id);
     }
     read_usage(reader, waldo__json_get(root, "usage"));
     read_usage(reader, waldo__json_path(root, "x_groq.usage"));

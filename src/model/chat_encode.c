@@ -292,11 +292,7 @@ waldo_status waldo__chat_append(waldo_encoder *encoder, const waldo_item *items,
     status = status == WALDO_OK ? encoder->body.status : status;
     if (status != WALDO_OK) {
         free_tail(&next);
-        waldo__buf_truncate(&encoder->body, encoder->frozen);
-        encoder->body.status = WALDO_OK;
-        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
-                               "the request to the model could not be extended: %s",
-                               waldo_status_text(status));
+        return waldo__request_fail(&encoder->body, encoder->frozen, status, "extended", ret_err);
     }
     free_tail(&encoder->tail);
     encoder->tail = next;
@@ -335,12 +331,6 @@ static waldo_status drop_tools(waldo_encoder *encoder)
     return waldo__buf_add(&encoder->other, encoder->body.ptr + behind, encoder->body.len - behind);
 }
 
-static waldo_str headers_for(const waldo__chat_quirks *quirks)
-{
-    return quirks->stream ? WALDO__S("Content-Type: application/json\nAccept: text/event-stream\n")
-                          : WALDO__S("Content-Type: application/json\nAccept: application/json\n");
-}
-
 waldo_status waldo__chat_request(waldo_encoder *encoder, const waldo_model_turn *turn,
                                  waldo_model_request *ret_request, waldo_error **ret_err)
 {
@@ -367,17 +357,13 @@ waldo_status waldo__chat_request(waldo_encoder *encoder, const waldo_model_turn 
         status = drop_tools(encoder);
     }
     if (status != WALDO_OK) {
-        waldo__buf_truncate(&encoder->body, encoder->frozen);
-        encoder->body.status = WALDO_OK;
-        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
-                               "the request to the model could not be built: %s",
-                               waldo_status_text(status));
+        return waldo__request_fail(&encoder->body, encoder->frozen, status, "built", ret_err);
     }
     *ret_request =
         (waldo_model_request){ .size = sizeof *ret_request,
                                .streamed = encoder->quirks.stream,
                                .path = WALDO__S("/chat/completions"),
-                               .headers = headers_for(&encoder->quirks),
+                               .headers = waldo__request_headers(encoder->quirks.stream),
                                .body = waldo__buf_str(body),
                                .frozen_len = drop ? encoder->tools_at : encoder->frozen };
     return WALDO_OK;

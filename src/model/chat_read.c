@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "model/chat_reader.h"
 
-enum { PREVIEW_MAX = 512, WORD_MAX = 256 };
+enum { WORD_MAX = 256 };
 
 static waldo_status on_event(void *userdata, waldo_str name, waldo_str data)
 {
@@ -62,15 +62,15 @@ static waldo_status judge_ending(waldo_reader *reader)
             "the model's answer ended without a finish_reason: the server has lost it");
     case WALDO__CHAT_ENDING_LENGTH:
         /* Some servers cut a prompt that is too long without a word. */
-        if (!has_output(reader) && reader->usage.output_tokens == 0) {
+        if (!has_output(reader) && reader->answer.usage.output_tokens == 0) {
             return waldo__body_fail(
                 &reader->body, WALDO_EOVERFLOW,
                 "the prompt fills the context window: the model could not answer");
         }
-        reader->finish = WALDO_FINISH_LENGTH;
+        reader->answer.finish = WALDO_FINISH_LENGTH;
         return WALDO_OK;
     case WALDO__CHAT_ENDING_FILTER:
-        reader->finish = WALDO_FINISH_FILTER;
+        reader->answer.finish = WALDO_FINISH_FILTER;
         return WALDO_OK;
     case WALDO__CHAT_ENDING_CALLS:
     case WALDO__CHAT_ENDING_UNKNOWN:
@@ -84,21 +84,9 @@ static waldo_status judge_ending(waldo_reader *reader)
     default:
         break;
     }
-    reader->finish = calls                          ? WALDO_FINISH_CALLS
-                     : reader->refusal.text.len > 0 ? WALDO_FINISH_REFUSAL
-                                                    : WALDO_FINISH_ANSWER;
-    return WALDO_OK;
-}
-
-static waldo_status push_item(waldo_reader *reader, waldo_item item)
-{
-    waldo_item *slot = WALDO__VEC_PUSH(reader);
-
-    if (slot == NULL) {
-        return WALDO_ENOMEM;
-    }
-    *slot = item;
-    slot->vendor = waldo__buf_str(&reader->vendor);
+    reader->answer.finish = calls                          ? WALDO_FINISH_CALLS
+                            : reader->refusal.text.len > 0 ? WALDO_FINISH_REFUSAL
+                                                           : WALDO_FINISH_ANSWER;
     return WALDO_OK;
 }
 
@@ -109,21 +97,24 @@ static waldo_status make_items(waldo_reader *reader)
     waldo_status status = WALDO_OK;
 
     if (reader->reasoning.text.len > 0) {
-        status = push_item(reader, (waldo_item){ .kind = WALDO_ITEM_REASONING,
-                                                 .text = waldo__buf_str(&reader->reasoning.text) });
+        status = waldo__answer_push(
+            &reader->answer, (waldo_item){ .kind = WALDO_ITEM_REASONING,
+                                           .text = waldo__buf_str(&reader->reasoning.text) });
     }
     if (status == WALDO_OK && reader->text.text.len > 0) {
-        status = push_item(reader, (waldo_item){ .kind = WALDO_ITEM_ASSISTANT,
-                                                 .text = waldo__buf_str(&reader->text.text) });
+        status = waldo__answer_push(&reader->answer,
+                                    (waldo_item){ .kind = WALDO_ITEM_ASSISTANT,
+                                                  .text = waldo__buf_str(&reader->text.text) });
     }
     for (size_t i = 0; i < calls->count && status == WALDO_OK; i++) {
         const waldo__chat_call *call = calls->at[i];
 
-        status = push_item(reader, (waldo_item){ .kind = WALDO_ITEM_TOOL_CALL,
-                                                 .id = waldo__buf_str(&call->id),
-                                                 .name = waldo__buf_str(&call->name),
-                                                 .args = waldo__buf_str(&call->args),
-                                                 .raw = waldo__buf_str(&call->extra) });
+        status = waldo__answer_push(&reader->answer,
+                                    (waldo_item){ .kind = WALDO_ITEM_TOOL_CALL,
+                                                  .id = waldo__buf_str(&call->id),
+                                                  .name = waldo__buf_str(&call->name),
+                                                  .args = waldo__buf_str(&call->args),
+                                                  .raw = waldo__buf_str(&call->extra) });
     }
     return status;
 }
@@ -154,8 +145,8 @@ static waldo_status finish_once(waldo_reader *reader)
     status = waldo__buf_add_str(&reader->text.text, waldo__buf_str(&reader->refusal.text));
     if (status == WALDO_OK) {
         status = waldo__chat_calls_end(&reader->calls, reader->quirks.short_ids,
-                                       reader->finish == WALDO_FINISH_LENGTH ||
-                                           reader->finish == WALDO_FINISH_FILTER);
+                                       reader->answer.finish == WALDO_FINISH_LENGTH ||
+                                           reader->answer.finish == WALDO_FINISH_FILTER);
     }
     if (status == WALDO_OK) {
         status = make_items(reader);
@@ -166,20 +157,7 @@ static waldo_status finish_once(waldo_reader *reader)
 waldo_status waldo__chat_finish(waldo_reader *reader, waldo_response *ret_response,
                                 waldo_error **ret_err)
 {
-    if (reader->body.status == WALDO_OK && !reader->is_finished) {
-        reader->is_finished = finish_once(reader) == WALDO_OK;
-    }
-    if (!reader->is_finished) {
-        waldo__error_copy_to(ret_err, reader->body.error);
-        return reader->body.status;
-    }
-    *ret_response = (waldo_response){ .size = sizeof *ret_response,
-                                      .finish = reader->finish,
-                                      .items = reader->at,
-                                      .item_count = reader->count,
-                                      .usage = reader->usage,
-                                      .request_id = waldo__buf_str(&reader->id) };
-    return WALDO_OK;
+    return waldo__answer_finish(&reader->answer, &reader->body, finish_once, ret_response, ret_err);
 }
 
 waldo_status waldo__chat_new_reader(const waldo_model_options *options, waldo_str content_type,
@@ -192,19 +170,17 @@ waldo_status waldo__chat_new_reader(const waldo_model_options *options, waldo_st
     if (reader == NULL) {
         return WALDO_ENOMEM;
     }
-    waldo__buf_init(&reader->vendor, WORD_MAX + PREVIEW_MAX);
+    waldo__answer_init(&reader->answer);
     waldo__body_init(&reader->body, reader, content_type, on_event, waldo__chat_read_json);
     waldo__buf_init(&reader->reason, WORD_MAX);
-    waldo__buf_init(&reader->id, WORD_MAX);
     waldo__model_text_init(&reader->text);
     waldo__model_text_init(&reader->reasoning);
     waldo__model_text_init(&reader->refusal);
     waldo__chat_fast_init(&reader->fast);
-    reader->usage = (waldo_usage){ -1, -1, -1, -1 };
     waldo__chat_parse(waldo__model_rest(options), &url, &name, NULL);
     status = waldo__chat_quirks_find(options, url, &reader->quirks, NULL);
     if (status == WALDO_OK) {
-        status = waldo__chat_vendor(&reader->quirks, name, &reader->vendor);
+        status = waldo__chat_vendor(&reader->quirks, name, &reader->answer.vendor);
     }
     if (status != WALDO_OK) {
         waldo__chat_free_reader(reader);
@@ -222,12 +198,10 @@ void waldo__chat_free_reader(waldo_reader *reader)
     waldo__body_free(&reader->body);
     waldo__chat_calls_free(&reader->calls);
     waldo__chat_fast_free(&reader->fast);
-    waldo__buf_free(&reader->vendor);
+    waldo__answer_free(&reader->answer);
     waldo__buf_free(&reader->text.text);
     waldo__buf_free(&reader->reasoning.text);
     waldo__buf_free(&reader->refusal.text);
     waldo__buf_free(&reader->reason);
-    waldo__buf_free(&reader->id);
-    WALDO__VEC_FREE(reader);
     waldo__free(reader);
 }

@@ -20,8 +20,8 @@ typedef enum waldo__chat_ending {
 
 struct waldo_reader {
     waldo__chat_quirks quirks;
-    waldo__buf vendor;
     waldo__body body;
+    waldo__answer answer;
     waldo__model_text text;
     waldo__model_text reasoning;
     waldo__model_text refusal;
@@ -33,11 +33,6 @@ struct waldo_reader {
     waldo__buf reason;
     waldo__chat_ending ending;
     int warned;
-    waldo_usage usage;
-    waldo__buf id;
-    WALDO__VEC(waldo_item);
-    int is_finished;
-    waldo_finish finish;
 };
 
 /* Read a chunk of a stream, or a whole answer; the long way, or as one like the one before it. */

@@ -148,6 +148,22 @@ waldo_status waldo__history_refuse(const waldo__history *history, waldo_error **
     return WALDO_EINTERNAL;
 }
 
+waldo_status waldo__request_fail(waldo__buf *body, size_t frozen, waldo_status status,
+                                 const char *what, waldo_error **ret_err)
+{
+    waldo__buf_truncate(body, frozen);
+    body->status = WALDO_OK;
+    return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                           "the request to the model could not be %s: %s", what,
+                           waldo_status_text(status));
+}
+
+waldo_str waldo__request_headers(int streamed)
+{
+    return streamed ? WALDO__S("Content-Type: application/json\nAccept: text/event-stream\n")
+                    : WALDO__S("Content-Type: application/json\nAccept: application/json\n");
+}
+
 /* ---- names and ids ---- */
 
 static int is_word_byte(char byte)

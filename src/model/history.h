@@ -69,6 +69,13 @@ void waldo__history_lose_calls(waldo__history *history, const waldo__history_wri
 /* The error for a request while calls have no result. */
 waldo_status waldo__history_refuse(const waldo__history *history, waldo_error **ret_err);
 
+/* A request could not be what: its body loses all behind the frozen part, and the failure. */
+waldo_status waldo__request_fail(waldo__buf *body, size_t frozen, waldo_status status,
+                                 const char *what, waldo_error **ret_err);
+
+/* Content-Type and Accept. */
+waldo_str waldo__request_headers(int streamed);
+
 /* ---- names, ids and texts ---- */
 
 /* Servers refuse a history with a name that a tool could not have; models make such names up. */

@@ -82,9 +82,6 @@ waldo__part_kind waldo__part_kind_of(const waldo__json_value *item);
 /* Take over the whole item; raw are its bytes. */
 waldo_status waldo__part_fill(waldo__part *part, const waldo__json_value *item, waldo_str raw);
 
-/* Arguments are text; some gateways send the object itself. */
-waldo_status waldo__part_read_args(const waldo__json_value *value, waldo__buf *out);
-
 /* After the terminal event: bring the parts into order, those that its output lacks go. */
 void waldo__parts_settle(waldo__parts *parts, int by_output);
 
@@ -102,15 +99,10 @@ typedef enum waldo__responses_ending {
 
 struct waldo_reader {
     waldo__body body;
-    waldo__buf vendor;
+    waldo__answer answer;
     waldo__parts parts;
     waldo__responses_ending ending;
     int has_output; /* the terminal event listed the items */
-    waldo_usage usage;
-    waldo__buf id;
-    WALDO__VEC(waldo_item);
-    int is_finished;
-    waldo_finish finish;
 };
 
 /* Read one event, or a body that is a whole response. */

@@ -273,11 +273,7 @@ waldo_status waldo__responses_append(waldo_encoder *encoder, const waldo_item *i
     status = status == WALDO_OK ? encoder->body.status : status;
     if (status != WALDO_OK) {
         waldo__history_free(&w.history);
-        waldo__buf_truncate(&encoder->body, encoder->frozen);
-        encoder->body.status = WALDO_OK;
-        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
-                               "the request to the model could not be extended: %s",
-                               waldo_status_text(status));
+        return waldo__request_fail(&encoder->body, encoder->frozen, status, "extended", ret_err);
     }
     waldo__history_free(&encoder->history);
     encoder->history = w.history;
@@ -324,22 +320,14 @@ waldo_status waldo__responses_request(waldo_encoder *encoder, const waldo_model_
     put_tool_choice(encoder, turn);
     status = waldo__buf_puts(&encoder->body, "}");
     if (status != WALDO_OK) {
-        waldo__buf_truncate(&encoder->body, encoder->frozen);
-        encoder->body.status = WALDO_OK;
-        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
-                               "the request to the model could not be built: %s",
-                               waldo_status_text(status));
+        return waldo__request_fail(&encoder->body, encoder->frozen, status, "built", ret_err);
     }
-    *ret_request = (waldo_model_request){
-        .size = sizeof *ret_request,
-        .streamed = encoder->quirks.stream,
-        .path = WALDO__S("/responses"),
-        .headers = encoder->quirks.stream
-                       ? WALDO__S("Content-Type: application/json\nAccept: text/event-stream\n")
-                       : WALDO__S("Content-Type: application/json\nAccept: application/json\n"),
-        .body = waldo__buf_str(&encoder->body),
-        .frozen_len = encoder->frozen
-    };
+    *ret_request = (waldo_model_request){ .size = sizeof *ret_request,
+                                          .streamed = encoder->quirks.stream,
+                                          .path = WALDO__S("/responses"),
+                                          .headers = waldo__request_headers(encoder->quirks.stream),
+                                          .body = waldo__buf_str(&encoder->body),
+                                          .frozen_len = encoder->frozen };
     return WALDO_OK;
 }
 

@@ -139,7 +139,7 @@ static waldo_status add_args(waldo_reader *reader, waldo__part *part, const even
     if (status == WALDO_OK) {
         size_t before = part->args.len;
 
-        status = waldo__part_read_args(value, &part->args);
+        status = waldo__body_read_args(value, &part->args);
         status = status == WALDO_OK ? waldo__parts_count(&reader->parts, part->args.len - before)
                                     : status;
     }
@@ -262,7 +262,7 @@ static void read_usage(waldo_reader *reader, const waldo__json_value *usage)
     if (waldo__json_type_of(usage) != WALDO__JSON_OBJECT) {
         return;
     }
-    reader->usage = (waldo_usage){
+    reader->answer.usage = (waldo_usage){
         .input_tokens = waldo__json_get_int(usage, "input_tokens", -1),
         .output_tokens = waldo__json_get_int(usage, "output_tokens", -1),
         .cached_tokens =
@@ -325,8 +325,8 @@ static waldo_status fail_response(waldo_reader *reader, const waldo__json_value 
 
 static void read_id(waldo_reader *reader, const waldo__json_value *response)
 {
-    if (reader->id.len == 0) {
-        waldo__provider_quote(waldo__json_get_str(response, "id"), WORD_MAX, &reader->id);
+    if (reader->answer.id.len == 0) {
+        waldo__provider_quote(waldo__json_get_str(response, "id"), WORD_MAX, &reader->answer.id);
     }
 }
 

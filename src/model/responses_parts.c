@@ -143,20 +143,6 @@ waldo__part *waldo__parts_find(const waldo__parts *parts, const waldo__place *pl
 
 /* ---- whole items ---- */
 
-waldo_status waldo__part_read_args(const waldo__json_value *value, waldo__buf *out)
-{
-    waldo_str text;
-
-    if (waldo__json_str(value, &text)) {
-        return waldo__model_text_plain(text, out);
-    }
-    if (waldo__json_type_of(value) == WALDO__JSON_OBJECT ||
-        waldo__json_type_of(value) == WALDO__JSON_ARRAY) {
-        return waldo__json_print(value, out);
-    }
-    return WALDO_OK;
-}
-
 /* The texts of a list of parts, such as output_text, refusal, summary_text. */
 static waldo_status read_texts(waldo__part *part, const waldo__json_value *list,
                                const char *between)
@@ -205,7 +191,7 @@ static waldo_status fill_call(waldo__part *part, const waldo__json_value *item)
         return status;
     }
     waldo__buf_clear(&part->args);
-    return waldo__part_read_args(args, &part->args);
+    return waldo__body_read_args(args, &part->args);
 }
 
 waldo_status waldo__part_fill(waldo__part *part, const waldo__json_value *item, waldo_str raw)

@@ -1,9 +1,6 @@
 /* Reads a Responses answer, streamed or not: bytes in, deltas and at the end items out. */
 #include "base/alloc.h"
-#include "base/error.h"
 #include "model/responses.h"
-
-enum { WORD_MAX = 1024 };
 
 waldo_status waldo__responses_feed(waldo_reader *reader, waldo_str bytes, waldo_delta_fn delta,
                                    void *userdata, waldo_error **ret_err)
@@ -50,10 +47,10 @@ static waldo_status judge_ending(waldo_reader *reader)
             &reader->body, WALDO_ETRUNCATED,
             "the model's answer ended without its terminal event: the server has lost it");
     case WALDO__RESPONSES_ENDING_LENGTH:
-        reader->finish = WALDO_FINISH_LENGTH;
+        reader->answer.finish = WALDO_FINISH_LENGTH;
         return WALDO_OK;
     case WALDO__RESPONSES_ENDING_FILTER:
-        reader->finish = WALDO_FINISH_FILTER;
+        reader->answer.finish = WALDO_FINISH_FILTER;
         return WALDO_OK;
     default:
         break;
@@ -62,13 +59,13 @@ static waldo_status judge_ending(waldo_reader *reader)
         return waldo__body_fail(&reader->body, WALDO_EPROVIDER,
                                 "the model server ended its answer without a message or a call");
     }
-    reader->finish = calls > 0             ? WALDO_FINISH_CALLS
-                     : has_refusal(reader) ? WALDO_FINISH_REFUSAL
-                                           : WALDO_FINISH_ANSWER;
+    reader->answer.finish = calls > 0             ? WALDO_FINISH_CALLS
+                            : has_refusal(reader) ? WALDO_FINISH_REFUSAL
+                                                  : WALDO_FINISH_ANSWER;
     return WALDO_OK;
 }
 
-static waldo_item item_of(const waldo_reader *reader, const waldo__part *part)
+static waldo_item item_of(const waldo__part *part)
 {
     static const waldo_item_kind kinds[] = {
         [WALDO__PART_OTHER] = WALDO_ITEM_REASONING,
@@ -76,9 +73,7 @@ static waldo_item item_of(const waldo_reader *reader, const waldo__part *part)
         [WALDO__PART_REASONING] = WALDO_ITEM_REASONING,
         [WALDO__PART_CALL] = WALDO_ITEM_TOOL_CALL,
     };
-    waldo_item item = { .kind = kinds[part->kind],
-                        .vendor = waldo__buf_str(&reader->vendor),
-                        .raw = waldo__buf_str(&part->raw) };
+    waldo_item item = { .kind = kinds[part->kind], .raw = waldo__buf_str(&part->raw) };
 
     if (part->kind == WALDO__PART_CALL) {
         item.id = waldo__buf_str(&part->call_id);
@@ -101,17 +96,11 @@ static int is_empty(const waldo_item *item)
 static waldo_status make_items(waldo_reader *reader)
 {
     for (size_t i = 0; i < reader->parts.count; i++) {
-        waldo_item item = item_of(reader, reader->parts.at[i]);
-        waldo_item *slot;
+        waldo_item item = item_of(reader->parts.at[i]);
 
-        if (is_empty(&item)) {
-            continue;
-        }
-        slot = WALDO__VEC_PUSH(reader);
-        if (slot == NULL) {
+        if (!is_empty(&item) && waldo__answer_push(&reader->answer, item) != WALDO_OK) {
             return WALDO_ENOMEM;
         }
-        *slot = item;
     }
     return WALDO_OK;
 }
@@ -151,20 +140,7 @@ static waldo_status finish_once(waldo_reader *reader)
 waldo_status waldo__responses_finish(waldo_reader *reader, waldo_response *ret_response,
                                      waldo_error **ret_err)
 {
-    if (reader->body.status == WALDO_OK && !reader->is_finished) {
-        reader->is_finished = finish_once(reader) == WALDO_OK;
-    }
-    if (!reader->is_finished) {
-        waldo__error_copy_to(ret_err, reader->body.error);
-        return reader->body.status;
-    }
-    *ret_response = (waldo_response){ .size = sizeof *ret_response,
-                                      .finish = reader->finish,
-                                      .items = reader->at,
-                                      .item_count = reader->count,
-                                      .usage = reader->usage,
-                                      .request_id = waldo__buf_str(&reader->id) };
-    return WALDO_OK;
+    return waldo__answer_finish(&reader->answer, &reader->body, finish_once, ret_response, ret_err);
 }
 
 waldo_status waldo__responses_new_reader(const waldo_model_options *options, waldo_str content_type,
@@ -179,11 +155,9 @@ waldo_status waldo__responses_new_reader(const waldo_model_options *options, wal
     }
     waldo__body_init(&reader->body, reader, content_type, waldo__responses_read_event,
                      waldo__responses_read_whole);
-    waldo__buf_init(&reader->vendor, WORD_MAX);
-    waldo__buf_init(&reader->id, WORD_MAX);
-    reader->usage = (waldo_usage){ -1, -1, -1, -1 };
+    waldo__answer_init(&reader->answer);
     waldo__responses_parse(waldo__model_rest(options), &url, &name, NULL);
-    status = waldo__responses_vendor(url, name, &reader->vendor);
+    status = waldo__responses_vendor(url, name, &reader->answer.vendor);
     if (status != WALDO_OK) {
         waldo__responses_free_reader(reader);
         return status;
@@ -199,8 +173,6 @@ void waldo__responses_free_reader(waldo_reader *reader)
     }
     waldo__body_free(&reader->body);
     waldo__parts_free(&reader->parts);
-    waldo__buf_free(&reader->vendor);
-    waldo__buf_free(&reader->id);
-    WALDO__VEC_FREE(reader);
+    waldo__answer_free(&reader->answer);
     waldo__free(reader);
 }

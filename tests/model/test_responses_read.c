@@ -18,8 +18,8 @@
     }
 
 #define EVENT(type, members) "{\"type\":\"response." type "\"" members "}"
-#define ADDED(index, item)   EVENT("output_item.added", ",\"output_index\":" #index ",\"item\":" item)
-#define ITEM(index, item)    EVENT("output_item.done", ",\"output_index\":" #index ",\"item\":" item)
+#define ADDED(at, item)      EVENT("output_item.added", ",\"output_index\":" #at ",\"item\":" item)
+#define ITEM(at, item)       EVENT("output_item.done", ",\"output_index\":" #at ",\"item\":" item)
 #define TEXT(index, piece)                                                                         \
     EVENT("output_text.delta",                                                                     \
           ",\"output_index\":" #index ",\"content_index\":0,\"delta\":\"" piece "\"")
