@@ -78,6 +78,12 @@ typedef struct waldo_sandbox_spec_options {
      */
     int64_t lease_ms;
     const char *name; /* get or create the machine of this name, and keep it; copied */
+    /*
+     * So many machines of this recipe are opened ahead once one of it is open, for the sandboxes
+     * that come next: those only copy their workspace. At most 16; not for machines that are kept.
+     */
+    uint32_t spares;
+    uint32_t reserved;
 } waldo_sandbox_spec_options;
 
 #define WALDO_SANDBOX_SPEC(...)                                                                    \

@@ -458,6 +458,11 @@ waldo_status waldo__hand_new(waldo__loop *loop, waldo_channel *channel, int64_t 
     return WALDO_OK;
 }
 
+void waldo__hand_give(waldo__hand *hand, void *userdata)
+{
+    hand->events.userdata = userdata;
+}
+
 uint64_t waldo__hand_features(const waldo__hand *hand)
 {
     return hand->features;

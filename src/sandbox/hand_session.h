@@ -25,6 +25,9 @@ typedef struct waldo__hand_events {
 waldo_status waldo__hand_new(waldo__loop *loop, waldo_channel *channel, int64_t deadline_ns,
                              const waldo__hand_events *events, waldo__hand **ret_hand);
 
+/* Events of the session go to this userdata from now on; there is no open call. */
+void waldo__hand_give(waldo__hand *hand, void *userdata);
+
 /* Close the channel. No call and no event comes after. */
 void waldo__hand_free(waldo__hand *hand);
 

@@ -61,7 +61,7 @@ static int is_let_go(const waldo_sandbox *sandbox)
 }
 
 /* Everything of the machine at once, without waiting. */
-static void drop_machine(waldo_sandbox *sandbox)
+void waldo__live_drop_machine(waldo_sandbox *sandbox)
 {
     waldo__workspace_stop(sandbox);
     waldo__hand_free(sandbox->hand);
@@ -97,7 +97,7 @@ static void open_failed(waldo_sandbox *sandbox, waldo_status status, waldo_error
     waldo__error_prefix(copy, waldo__buf_str(&context).ptr);
     waldo__buf_free(&context);
     waldo__ops_stop(sandbox, status, copy);
-    drop_machine(sandbox);
+    waldo__live_drop_machine(sandbox);
     sandbox->state = WALDO__LIVE_NEW;
     waldo_error_free(copy);
     waldo_error_free(error);
@@ -112,7 +112,7 @@ static int try_next(waldo_sandbox *sandbox, waldo_status status)
     if (!not_here || sandbox->saved != NULL || sandbox->entry + 1 >= sandbox->spec->entry_count) {
         return 0;
     }
-    drop_machine(sandbox);
+    waldo__live_drop_machine(sandbox);
     sandbox->entry++;
     sandbox->state = WALDO__LIVE_NEW;
     waldo__live_open(sandbox);
@@ -121,8 +121,12 @@ static int try_next(waldo_sandbox *sandbox, waldo_status status)
 
 static void opening_failed(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error)
 {
-    waldo_error *copy = waldo_error_copy(error);
+    waldo_error *copy;
 
+    if (waldo__spares_opening_failed(sandbox, error)) {
+        return;
+    }
+    copy = waldo_error_copy(error);
     if (try_next(sandbox, status)) {
         waldo_error_free(copy);
         return;
@@ -147,6 +151,7 @@ void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_err
                      ops_of(sandbox)->name, sandbox->info.reached ? "reached" : "opened",
                      waldo__isolation_name(sandbox->isolation));
     waldo__ops_start(sandbox);
+    waldo__spares_refill(sandbox);
 }
 
 /* What this machine is; not less than what was asked for. */
@@ -177,8 +182,12 @@ static waldo_status describe(waldo_sandbox *sandbox, waldo_error **ret_err)
 }
 
 /* One that was there before has its workspace, as it was left. */
-static void machine_ready(waldo_sandbox *sandbox)
+void waldo__live_machine_ready(waldo_sandbox *sandbox)
 {
+    if (sandbox->is_spare) {
+        waldo__spare_ready(sandbox);
+        return;
+    }
     sandbox->state = WALDO__LIVE_PREPARING;
     if (sandbox->info.reached) {
         waldo__live_prepared(sandbox, WALDO_OK, NULL);
@@ -215,7 +224,7 @@ void waldo__live_recovered(waldo_sandbox *sandbox, waldo_status status, const wa
     waldo__live_hold(sandbox);
     if (status == WALDO_OK) {
         set_lease(sandbox);
-        machine_ready(sandbox);
+        waldo__live_machine_ready(sandbox);
     } else {
         opening_failed(sandbox, status, error);
     }
@@ -229,7 +238,7 @@ static void hand_ready(void *userdata)
     if (waldo__live_durable(sandbox)) {
         waldo__background_recover(sandbox);
     } else {
-        machine_ready(sandbox);
+        waldo__live_machine_ready(sandbox);
     }
 }
 
@@ -241,6 +250,9 @@ static void hand_lost(void *userdata, const waldo_error *error)
     if (sandbox->state == WALDO__LIVE_OPENING || sandbox->state == WALDO__LIVE_PREPARING) {
         opening_failed(sandbox, waldo_error_status(error), error);
     } else {
+        if (sandbox->is_spare && sandbox->state == WALDO__LIVE_OPEN) {
+            waldo__spare_lost(sandbox);
+        }
         waldo__live_lose(sandbox, error);
     }
     waldo__live_release(sandbox);
@@ -281,7 +293,7 @@ static void on_open(void *userdata, waldo_status status, const waldo_error *erro
 
         ops_of(sandbox)->channel(sandbox->machine, &call, on_channel);
     } else {
-        machine_ready(sandbox);
+        waldo__live_machine_ready(sandbox);
     }
     waldo_error_free(less);
     waldo__live_release(sandbox);
@@ -314,6 +326,9 @@ void waldo__live_open(waldo_sandbox *sandbox)
     waldo_error *error = NULL;
     waldo_status status;
 
+    if (waldo__spares_take(sandbox)) {
+        return;
+    }
     sandbox->state = WALDO__LIVE_OPENING;
     status = needs_scratch(sandbox) ? waldo__scratch_make(waldo__runtime_state_dir(sandbox->rt),
                                                           &sandbox->scratch, &error)
@@ -366,7 +381,7 @@ static void tell_closers(void *userdata)
 }
 
 /* The machine is gone, and with it the sandbox's place in the runtime. */
-static void set_closed(waldo_sandbox *sandbox)
+void waldo__live_leave(waldo_sandbox *sandbox)
 {
     waldo_runtime *rt = sandbox->rt;
     int was_open = sandbox->state >= WALDO__LIVE_CLOSING && sandbox->lost == NULL;
@@ -374,6 +389,7 @@ static void set_closed(waldo_sandbox *sandbox)
     sandbox->state = WALDO__LIVE_CLOSED;
     waldo__timer_disarm(sandbox->env->loop, &sandbox->close_timer);
     waldo__timer_disarm(sandbox->env->loop, &sandbox->idle_timer);
+    waldo__timer_disarm(sandbox->env->loop, &sandbox->spare_timer);
     waldo__ops_drop_zombies(sandbox);
     waldo__workspace_free(sandbox->workspace);
     sandbox->workspace = NULL;
@@ -399,7 +415,7 @@ static void on_machine_closed(void *userdata, waldo_status status, const waldo_e
                    ops_of(sandbox)->name, waldo_error_message(error));
     }
     sandbox->machine = NULL;
-    set_closed(sandbox);
+    waldo__live_leave(sandbox);
     waldo__live_release(sandbox);
 }
 
@@ -419,7 +435,7 @@ static void end_machine(waldo_sandbox *sandbox)
         sandbox->machine = NULL;
     }
     if (sandbox->machine == NULL) {
-        set_closed(sandbox);
+        waldo__live_leave(sandbox);
         waldo__live_release(sandbox);
         return;
     }
@@ -517,12 +533,12 @@ void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why, int64_t gr
     sandbox->refusal = NULL;
     if (before == WALDO__LIVE_NEW && sandbox->ops.next == &sandbox->ops) {
         sandbox->state = WALDO__LIVE_NEW; /* nothing was ever there: no news */
-        set_closed(sandbox);
+        waldo__live_leave(sandbox);
         return;
     }
     if (before != WALDO__LIVE_OPEN) {
         waldo__ops_stop(sandbox, WALDO_ECANCELED, NULL);
-        drop_machine(sandbox);
+        waldo__live_drop_machine(sandbox);
         close_soon(sandbox);
         return;
     }
@@ -573,11 +589,11 @@ void waldo__live_abandon(waldo_sandbox *sandbox)
         sandbox->why_closed = "the runtime was freed";
         waldo__ops_stop(sandbox, WALDO_ECANCELED, NULL);
         if (waldo_sandbox_spec_error(sandbox->spec) == NULL) {
-            drop_machine(sandbox);
+            waldo__live_drop_machine(sandbox);
         }
         sandbox->state = WALDO__LIVE_ENDING;
         waldo__ops_finish_now(sandbox);
-        set_closed(sandbox);
+        waldo__live_leave(sandbox);
         if (ending) {
             waldo__live_release(sandbox); /* the completion of close does not come any more */
         }
@@ -593,4 +609,5 @@ void waldo__live_init(waldo_sandbox *sandbox)
 {
     waldo__task_init(&sandbox->closed_task, tell_closers, sandbox);
     waldo__timer_init(&sandbox->close_timer, close_now, sandbox);
+    waldo__spares_init(sandbox);
 }

@@ -111,6 +111,10 @@ struct waldo_sandbox {
     int settled;                    /* the hand has taken what was sent before that */
     waldo__background *backgrounds; /* oldest first */
     int64_t next_background;        /* number of the newest */
+    int is_spare;                   /* nobody's yet: a machine that was opened ahead */
+    int taking;                     /* a spare's machine, whose hand has yet to answer */
+    unsigned failures;              /* of this spare to open, in a row */
+    waldo__timer spare_timer;
 };
 
 static inline const waldo__spec_entry *waldo__live_entry(const waldo_sandbox *sandbox)
@@ -179,8 +183,21 @@ void waldo__live_add_closer(waldo_sandbox *sandbox, waldo__sandbox_closer *link)
 void waldo__live_news(waldo_sandbox *sandbox, const char *what, const char *format, ...)
     WALDO_PRINTF(3, 4);
 
+void waldo__live_machine_ready(waldo_sandbox *sandbox); /* all but its workspace is there */
+void waldo__live_drop_machine(waldo_sandbox *sandbox);  /* at once, without waiting */
+void waldo__live_leave(waldo_sandbox *sandbox);         /* closed: it has no machine any more */
+
 /* WALDO_OK when ops can be begun; else the reason. */
 waldo_status waldo__live_check(const waldo_sandbox *sandbox, waldo_error **ret_err);
+
+/* ---- spares (spares.c) ---- */
+
+int waldo__spares_take(waldo_sandbox *sandbox); /* 1: it is being opened with a spare's machine */
+void waldo__spares_refill(const waldo_sandbox *sandbox); /* one of this recipe is open */
+void waldo__spare_ready(waldo_sandbox *spare);
+int waldo__spares_opening_failed(waldo_sandbox *sandbox, const waldo_error *error); /* 1: seen to */
+void waldo__spare_lost(const waldo_sandbox *spare);
+void waldo__spares_init(waldo_sandbox *sandbox);
 
 /* ---- commands (exec.c) ---- */
 

@@ -45,6 +45,7 @@ static void free_sandbox(waldo_sandbox *sandbox)
 
     waldo__timer_disarm(loop, &sandbox->idle_timer);
     waldo__timer_disarm(loop, &sandbox->close_timer);
+    waldo__timer_disarm(loop, &sandbox->spare_timer);
     waldo__task_cancel(loop, &sandbox->end_task);
     waldo__task_cancel(loop, &sandbox->news_task);
     waldo__task_cancel(loop, &sandbox->turn_task);

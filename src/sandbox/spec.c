@@ -148,10 +148,12 @@ static waldo_status take_options(waldo_sandbox_spec *spec, const waldo_sandbox_s
         options->workspace_mode > WALDO_WORKSPACE_RW || options->flags != 0 ||
         !(options->cpus >= 0) || options->min_isolation < WALDO_ISOLATION_ANY ||
         options->min_isolation > WALDO_ISOLATION_REMOTE || options->idle_ms < 0 ||
-        options->lease_ms < 0 || options->lease_ms > WALDO__SPEC_LEASE_MAX_MS) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "sandbox: workspace_mode, min_isolation, cpus, idle_ms, lease_ms or "
-                               "flags is out of range");
+        options->lease_ms < 0 || options->lease_ms > WALDO__SPEC_LEASE_MAX_MS ||
+        options->spares > WALDO__SPEC_SPARES_MAX) {
+        return waldo_error_set(
+            ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+            "sandbox: workspace_mode, min_isolation, cpus, idle_ms, lease_ms, spares or "
+            "flags is out of range");
     }
     if (options->workspace == NULL) {
         return options->workspace_mode == WALDO_WORKSPACE_COPY

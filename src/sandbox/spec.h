@@ -12,6 +12,7 @@ enum {
     WALDO__SPEC_TEXT_MAX = 4096,   /* longest sandbox string */
     WALDO__SPEC_BACKENDS_MAX = 16, /* sandbox strings of one spec */
     WALDO__SPEC_LIST_MAX = 1024,   /* env and hosts */
+    WALDO__SPEC_SPARES_MAX = 16,   /* machines opened ahead */
     WALDO__SPEC_NAME_MAX = 48      /* bytes of a machine's name */
 };
 
@@ -30,6 +31,7 @@ typedef struct waldo__spec_entry {
     uint64_t memory_bytes;
     double cpus;
     uint32_t max_processes;
+    uint32_t spares;
     int64_t command_timeout_ms;
     int64_t idle_ms;  /* 0: never */
     int64_t lease_ms; /* above 0: the machine outlives this process */

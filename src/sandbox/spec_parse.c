@@ -190,6 +190,17 @@ static int set_env(waldo__spec_entry *entry, waldo_str value)
     return grown[count] != NULL;
 }
 
+static int set_spares(waldo__spec_entry *entry, waldo_str value)
+{
+    int64_t count;
+
+    if (!waldo__str_int(value, &count) || count < 0 || count > WALDO__SPEC_SPARES_MAX) {
+        return 0;
+    }
+    entry->spares = (uint32_t)count;
+    return 1;
+}
+
 /* Keys the sandbox layer understands itself. */
 static const struct generic_key {
     const char *name;
@@ -206,6 +217,7 @@ static const struct generic_key {
     { "pids", set_pids, "a number from 1 to 1000000" },
     { "lease", set_lease, "a time of at most 49 days such as 600, 30m or 24h" },
     { "name", set_name, "1 to 48 letters, digits, dots, dashes or underscores" },
+    { "spares", set_spares, "a number from 0 to 16" },
 };
 
 /* Keys of the grammar that need a backend which keeps or names machines. */
@@ -378,6 +390,12 @@ static waldo_status check_offer(const waldo_sandbox_spec *spec, const waldo__spe
                                entry->text, waldo__isolation_name(entry->min_isolation), ops->name,
                                waldo__isolation_name(ops->isolation));
     }
+    if (entry->spares > 0 && entry->lease_ms > 0) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "sandbox \"%s\": machines that are kept (name, lease) have no "
+                               "spares; leave one of them out",
+                               entry->text);
+    }
     if (spec->options.workspace_mode != WALDO_WORKSPACE_COPY &&
         (ops->caps & WALDO_BACKEND_BIND) == 0) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
@@ -423,6 +441,7 @@ static waldo_status take_defaults(const waldo_sandbox_spec *spec, waldo__spec_en
     entry->memory_bytes = options->memory_bytes;
     entry->cpus = options->cpus;
     entry->max_processes = options->max_processes;
+    entry->spares = options->spares;
     entry->command_timeout_ms =
         options->command_timeout_ms != 0 ? options->command_timeout_ms : 120000;
     entry->idle_ms = options->idle_ms;

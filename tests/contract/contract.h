@@ -88,6 +88,8 @@ extern const struct CMUnitTest life_cases[];
 extern const size_t life_case_count;
 extern const struct CMUnitTest background_cases[];
 extern const size_t background_case_count;
+extern const struct CMUnitTest spare_cases[];
+extern const size_t spare_case_count;
 extern const struct CMUnitTest terminal_cases[];
 extern const size_t terminal_case_count;
 

@@ -16,6 +16,7 @@ static const struct {
     { "files", file_cases, &file_case_count },
     { "life", life_cases, &life_case_count },
     { "background", background_cases, &background_case_count },
+    { "spares", spare_cases, &spare_case_count },
     { "terminal", terminal_cases, &terminal_case_count },
 };
 
@@ -29,6 +30,7 @@ int main(int argc, char **argv)
                                              NULL);
         }
     }
-    fprintf(stderr, "usage: contract BACKEND exec|files|life|terminal|background [TARGET]\n");
+    fprintf(stderr,
+            "usage: contract BACKEND exec|files|life|terminal|background|spares [TARGET]\n");
     return 2;
 }
