@@ -35,6 +35,8 @@ static struct inbuf input;
 static struct pollfd fds[OWN_FDS + JOBS_FDS_MAX];
 static int in_fd = STDIN_FILENO, out_fd = STDOUT_FILENO; /* -1: no session */
 static bool is_durable, greeted, shutting_down;
+static uint32_t request_id; /* of a one-shot, when it is known */
+static bool request_open;   /* WRITE_END is still to come */
 static uint32_t shutdown_id;
 static uint64_t shutdown_end_ms;
 
@@ -113,6 +115,7 @@ static int on_write_data(const struct frame *frame)
 
 static int on_write_end(const struct frame *frame)
 {
+    request_open = false;
     files_write_end(frame->id);
     return 0;
 }
@@ -189,6 +192,14 @@ static int dispatch(const struct frame *frame)
         if (handlers[i].new_id && (frame->id == 0 || jobs_has(frame->id) || files_has(frame->id))) {
             return WALDO_HAND_E_STATE;
         }
+        if (handlers[i].new_id && is_one_shot) {
+            if (request_id != 0) {
+                return WALDO_HAND_E_STATE;
+            }
+            request_id = frame->id;
+            request_open = frame->type == WALDO_HAND_WRITE;
+            out_watch(request_id);
+        }
         return handlers[i].handle(frame);
     }
     return (frame->type & WALDO_HAND_TYPE_OPTIONAL) != 0 ? 0 : WALDO_HAND_E_TYPE;
@@ -206,7 +217,19 @@ static int dispatch_all(void)
     return got < 0 ? WALDO_HAND_E_LENGTH : err;
 }
 
-/* Reads once and handles what became whole; -1: end of input. */
+/* The frames of a one-shot are all there. */
+static int end_request(void)
+{
+    struct frame frame = { .id = request_id };
+
+    if (inbuf_partial(&input) || request_id == 0 || request_open) {
+        return WALDO_HAND_E_TRUNCATED;
+    }
+    in_fd = -1;
+    return jobs_stdin_eof(&frame);
+}
+
+/* Reads once and handles what became whole; 0 or why the session is over. */
 static int read_input(void)
 {
     size_t room;
@@ -214,11 +237,18 @@ static int read_input(void)
     ssize_t n = read(in_fd, at, room);
 
     if (n > 0) {
+        n = is_one_shot ? one_shot_decode(at, (size_t)n) : n;
+        if (n < 0) {
+            return WALDO_HAND_E_PAYLOAD;
+        }
         inbuf_added(&input, (size_t)n);
         return dispatch_all();
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return 0;
+    }
+    if (is_one_shot) {
+        return end_request();
     }
     return inbuf_partial(&input) ? WALDO_HAND_E_TRUNCATED : END_INPUT;
 }
@@ -314,6 +344,29 @@ static void next_session(void)
     use_streams(in, out);
 }
 
+/* Takes the frames of a one-shot from its argument, or from stdin as they come. */
+static bool take_request(const char *request)
+{
+    size_t len = strlen(request);
+    ssize_t n;
+    int ends[2];
+
+    greeted = is_one_shot = true;
+    if (strcmp(request, "-") == 0) {
+        return true;
+    }
+    if (len > INBUF_CAP || make_pipe(ends) != 0) {
+        return false;
+    }
+    /* A stream that is at its end. */
+    close(ends[1]);
+    in_fd = ends[0];
+    memcpy(input.bytes, request, len);
+    n = one_shot_decode(input.bytes, len);
+    inbuf_added(&input, n > 0 ? (size_t)n : 0);
+    return n >= 0;
+}
+
 /* One wait; 0, or why the session is over. */
 static int turn(int64_t due)
 {
@@ -334,7 +387,8 @@ static int turn(int64_t due)
         err = read_input();
     }
     jobs_ready(fds + OWN_FDS, jobs);
-    if (err == 0 && (fds[1].revents & (POLLERR | POLLNVAL)) != 0) {
+    if (err == 0 && (fds[1].revents & (POLLERR | POLLNVAL)) != 0 &&
+        (!is_one_shot || one_shot_minds_output())) {
         err = END_OUTPUT;
     }
     return err == 0 ? durable_ready(fds + 2) : err;
@@ -366,7 +420,7 @@ static int do_round(void)
         due = due >= 0 && due < 50 ? due : 50;
     }
     end = durable_step();
-    if (signal_end_seen() || end == 0) {
+    if (signal_end_seen() || end == 0 || out_is_over()) {
         return END_ALL;
     }
     due = end > 0 && (due < 0 || end < due) ? end : due;
@@ -374,14 +428,18 @@ static int do_round(void)
     return turn((files || was_full) && out_room_for_data() ? 0 : due);
 }
 
-int server_main(const struct durable *durable)
+int server_main(const struct durable *durable, const char *request)
 {
     server_init();
     is_durable = durable != NULL;
     if (is_durable && !durable_open(durable)) {
         return WALDO_HAND_STATUS_ABSENT;
     }
-    use_streams(is_durable ? -1 : STDIN_FILENO, is_durable ? -1 : STDOUT_FILENO);
+    if (request == NULL) {
+        use_streams(is_durable ? -1 : STDIN_FILENO, is_durable ? -1 : STDOUT_FILENO);
+    } else if (!take_request(request)) {
+        return WALDO_HAND_STATUS_USAGE;
+    }
     for (;;) {
         int err = do_round();
 

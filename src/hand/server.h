@@ -3,6 +3,7 @@
 #define WALDO_HAND_SERVER_H
 
 #include <poll.h>
+#include <sys/types.h>
 
 #include "wire.h"
 
@@ -10,9 +11,12 @@
 #define OUT_DATA_MARK  (256u * 1024u)
 #define OUT_INPUT_MARK (1024u * 1024u)
 
-/* durable: with the address and lease of a hand that outlives its sessions; NULL: one session. */
+/*
+ * durable: with the address and lease of a hand that outlives its sessions. request: of a one-shot.
+ * Both NULL: one session on stdin and stdout.
+ */
 struct durable;
-int server_main(const struct durable *durable);
+int server_main(const struct durable *durable, const char *request);
 /* 0, or the code of an ERROR: what is wrong with a first frame. */
 int check_hello(const struct frame *frame);
 
@@ -29,6 +33,9 @@ void out_output(uint8_t type, uint32_t id, uint64_t offset, const void *bytes, s
 void out_done(uint32_t id, int err, uint8_t where, uint8_t flags, uint64_t value);
 /* False if the output is broken. */
 bool out_flush(void);
+/* Waits for the frame that ends a request. */
+void out_watch(uint32_t id);
+bool out_is_over(void);
 
 /* Jobs. An id is in use as long as anything of its job exists. */
 bool jobs_has(uint32_t id);
@@ -68,6 +75,15 @@ bool files_cancel(uint32_t id);
 /* Makes a chunk of DATA for each READ and LIST while there is room; true if there were any. */
 bool files_step(void);
 void files_end(void);
+
+/* One-shot mode. */
+extern bool is_one_shot;
+int one_shot_main(int count, char **args);
+int read_main(char **args);
+/* Decodes base64 in place; the length, or -1. What is not whole yet waits for the next call. */
+ssize_t one_shot_decode(uint8_t *bytes, size_t len);
+bool one_shot_put(const uint8_t *bytes, size_t len); /* false if the output is broken */
+bool one_shot_minds_output(void);                    /* a broken output ends the request */
 
 /* Durable mode: who attaches, and whose turn it is. */
 struct durable {

@@ -49,18 +49,9 @@ pid_t client_exec(const char *mode, const char *address, const char *lease, int 
     return pid;
 }
 
-static void start(struct client *client, const char *mode, const char *address)
+void client_init(struct client *client)
 {
-    int pair[2];
-
-    *client = (struct client){ .next_id = 1 };
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    if (client_stream_room > 0) {
-        setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &client_stream_room, sizeof client_stream_room);
-    }
-    client->pid = client_exec(mode, address, NULL, pair[1]);
-    close(pair[1]);
-    client->fd = pair[0];
+    *client = (struct client){ .next_id = 1, .fd = -1 };
     waldo__hand_decoder_init(&client->decoder, nonce);
     client->records = calloc(CLIENT_IDS, sizeof *client->records);
     assert_non_null(client->records);
@@ -71,6 +62,32 @@ static void start(struct client *client, const char *mode, const char *address)
         waldo__buf_init(&client->records[i].data, STREAM_MAX);
         waldo__buf_init(&client->records[i].pong, 1024);
     }
+}
+
+void client_free(struct client *client)
+{
+    for (size_t i = 0; i < CLIENT_IDS; i++) {
+        waldo__buf_free(&client->records[i].streams[0]);
+        waldo__buf_free(&client->records[i].streams[1]);
+        waldo__buf_free(&client->records[i].data);
+        waldo__buf_free(&client->records[i].pong);
+    }
+    free(client->records);
+    waldo__hand_decoder_free(&client->decoder);
+}
+
+static void start(struct client *client, const char *mode, const char *address)
+{
+    int pair[2];
+
+    client_init(client);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    if (client_stream_room > 0) {
+        setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &client_stream_room, sizeof client_stream_room);
+    }
+    client->pid = client_exec(mode, address, NULL, pair[1]);
+    close(pair[1]);
+    client->fd = pair[0];
 }
 
 void client_spawn(struct client *client)
@@ -181,6 +198,13 @@ static waldo_status on_event(void *userdata, const waldo__hand_event *event)
     return WALDO_OK;
 }
 
+void client_feed(struct client *client, waldo_str bytes)
+{
+    if (waldo__hand_feed(&client->decoder, bytes, on_event, client) != WALDO_OK) {
+        fail_msg("hand broke the protocol: %s", waldo__hand_problem(&client->decoder));
+    }
+}
+
 int client_read(struct client *client, int timeout_ms)
 {
     static char chunk[1 << 18];
@@ -195,10 +219,7 @@ int client_read(struct client *client, int timeout_ms)
         return 0;
     }
     client->received += (uint64_t)n;
-    if (waldo__hand_feed(&client->decoder, waldo__strn(chunk, (size_t)n), on_event, client) !=
-        WALDO_OK) {
-        fail_msg("hand broke the protocol: %s", waldo__hand_problem(&client->decoder));
-    }
+    client_feed(client, waldo__strn(chunk, (size_t)n));
     return 1;
 }
 
@@ -252,14 +273,7 @@ int client_wait_exit(struct client *client)
         close(client->fd);
     }
     status = client_status(client->pid);
-    for (size_t i = 0; i < CLIENT_IDS; i++) {
-        waldo__buf_free(&client->records[i].streams[0]);
-        waldo__buf_free(&client->records[i].streams[1]);
-        waldo__buf_free(&client->records[i].data);
-        waldo__buf_free(&client->records[i].pong);
-    }
-    free(client->records);
-    waldo__hand_decoder_free(&client->decoder);
+    client_free(client);
     return status;
 }
 

@@ -45,6 +45,10 @@ void client_spawn(struct client *client);
 /* The same for a session of the durable hand at an address. */
 void client_attach(struct client *client, const char *address);
 void client_attach_silently(struct client *client, const char *address);
+/* Without a hand: for what came another way. */
+void client_init(struct client *client);
+void client_feed(struct client *client, waldo_str bytes);
+void client_free(struct client *client);
 pid_t client_exec(const char *mode, const char *address, const char *lease, int fd);
 void client_close(struct client *client);    /* by the end of input; asserts exit status 0 */
 int client_wait_exit(struct client *client); /* closes; returns the exit status of the hand */
