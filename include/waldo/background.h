@@ -53,7 +53,8 @@ typedef struct waldo_background_news {
     uint32_t size;
     uint32_t reserved;
     const waldo_exec_result *result; /* NULL: it goes on; its outputs are empty */
-    waldo_output output;             /* what is no longer kept counts as omitted */
+    waldo_output output;             /* what is no longer kept counts as omitted; a character that
+                                        the end of a reading cuts comes with the next one */
     uint64_t next;                   /* offset of what comes after, in bytes */
     int64_t ran_ns;                  /* so far, or in all */
 } waldo_background_news;

@@ -264,7 +264,7 @@ typedef struct waldo_exec_result {
     int64_t cpu_ns;           /* user and system time, where known */
     waldo_output out;         /* standard output */
     waldo_output err;         /* standard error */
-    waldo_output both;        /* the two in the order they were read */
+    waldo_output both;        /* the two in the order they were read, characters kept whole */
     const char *capture_path; /* file in the sandbox with the whole output; NULL: none was needed */
     uint64_t capture_bytes;   /* bytes in it */
     uint64_t capture_lost;    /* bytes that did not fit */

@@ -22,6 +22,7 @@ struct waldo__background {
     waldo_background_reading *read; /* in progress */
     uint64_t read_to;               /* where the last one ended */
     int adopt;                      /* told to run by the list that is coming */
+    waldo__merge merge;             /* what it ended with */
 };
 
 typedef enum read_phase {
@@ -111,9 +112,11 @@ static void on_output(void *userdata, int stream, uint64_t offset, waldo_str byt
 {
     waldo_background_reading *read = userdata;
 
-    (void)stream;
-    waldo__collect_skip(&read->collect, offset - read->at);
-    waldo__collect_add(&read->collect, bytes);
+    if (offset > read->at) {
+        waldo__merge_flush(&read->of->merge, &read->collect);
+        waldo__collect_skip(&read->collect, offset - read->at);
+    }
+    waldo__merge_add(&read->of->merge, &read->collect, stream, bytes);
     read->at = offset + bytes.len;
     read->got += bytes.len;
     if (read->phase == PHASE_TAIL && read->at >= read->total) {
@@ -240,6 +243,9 @@ static void read_finish(waldo__op *op, waldo_status status, const waldo_error *e
         read->done(read->userdata, status, NULL, error);
         return;
     }
+    if (of->job == NULL) {
+        waldo__merge_flush(&of->merge, &read->collect);
+    }
     of->read_to = read->at;
     news.output = waldo__collect_output(&read->collect);
     news.ran_ns = ran_ns(of);
@@ -284,6 +290,9 @@ waldo_status waldo_background_read(waldo_sandbox *sandbox, int64_t number, uint6
     read->op.sandbox = sandbox;
     read->of = of;
     read->at = offset != WALDO_BACKGROUND_ON ? offset : of->read_to;
+    if (read->at != of->read_to) {
+        of->merge = (waldo__merge){ .cut_len = { 0, 0 } };
+    }
     read->max = max > 1 ? max : 2;
     read->wait_ms = wait_ms;
     read->done = done;

@@ -1,5 +1,7 @@
 #include "sandbox/collect.h"
 
+#include "base/utf8.h"
+
 void waldo__collect_init(waldo__collect *collect, size_t max)
 {
     size_t tail = max / 2 < WALDO__COLLECT_TAIL_MAX ? max / 2 : WALDO__COLLECT_TAIL_MAX;
@@ -74,4 +76,45 @@ waldo_output waldo__collect_output(waldo__collect *collect)
         output.gap_at = output.bytes.len;
     }
     return output;
+}
+
+static void flush_one(waldo__merge *merge, waldo__collect *collect, int at)
+{
+    waldo__collect_add(collect, waldo__strn(merge->cut[at], merge->cut_len[at]));
+    merge->cut_len[at] = 0;
+}
+
+void waldo__merge_flush(waldo__merge *merge, waldo__collect *collect)
+{
+    flush_one(merge, collect, 0);
+    flush_one(merge, collect, 1);
+}
+
+void waldo__merge_add(waldo__merge *merge, waldo__collect *collect, int stream, waldo_str bytes)
+{
+    int at = stream == 2;
+    char *cut = merge->cut[at];
+
+    while (merge->cut_len[at] > 0 && bytes.len > 0) {
+        int step;
+
+        cut[merge->cut_len[at]] = bytes.ptr[0];
+        step = waldo__utf8_step(cut, merge->cut_len[at] + 1);
+        if (step >= 0) {
+            merge->cut_len[at]++;
+            bytes = waldo__strn(bytes.ptr + 1, bytes.len - 1);
+        }
+        if (step != 0) {
+            flush_one(merge, collect, at);
+        }
+    }
+    for (size_t len = 1; len < sizeof merge->cut[at] && len <= bytes.len; len++) {
+        if (waldo__utf8_step(bytes.ptr + bytes.len - len, len) == 0) {
+            bytes.len -= len;
+            memcpy(cut, bytes.ptr + bytes.len, len);
+            merge->cut_len[at] = len;
+            break;
+        }
+    }
+    waldo__collect_add(collect, bytes);
 }

@@ -24,4 +24,13 @@ void waldo__collect_skip(waldo__collect *collect, uint64_t count); /* bytes that
 /* Borrowed until the collector changes; the head then holds everything. */
 waldo_output waldo__collect_output(waldo__collect *collect);
 
+/* Two streams in one collector: neither may come between the halves of a character of the other. */
+typedef struct waldo__merge {
+    char cut[2][4]; /* the beginning of a character whose rest is to come */
+    size_t cut_len[2];
+} waldo__merge;
+
+void waldo__merge_add(waldo__merge *merge, waldo__collect *collect, int stream, waldo_str bytes);
+void waldo__merge_flush(waldo__merge *merge, waldo__collect *collect); /* what is cut stays so */
+
 #endif

@@ -56,6 +56,7 @@ static void job_finish(waldo__op *op, waldo_status status, const waldo_error *er
     if (result->wall_ns == 0 && job->started_ns != 0) {
         result->wall_ns = waldo__now_ns() - job->started_ns;
     }
+    waldo__merge_flush(&job->merge, &job->both);
     result->out = waldo__collect_output(&job->out);
     result->err = waldo__collect_output(&job->err);
     result->both = waldo__collect_output(&job->both);

@@ -48,7 +48,7 @@ void waldo__job_output(waldo_job *job, int stream, waldo_str bytes)
 
     job->seen[stream - 1] += bytes.len;
     waldo__collect_add(collect, bytes);
-    waldo__collect_add(&job->both, bytes);
+    waldo__merge_add(&job->merge, &job->both, stream, bytes);
     if ((job->flags & WALDO_EXEC_ALL_OUTPUT) != 0 && job->call != NULL) {
         job->owed += bytes.len;
         if (job->owed >= CREDIT_STEP) {
@@ -68,6 +68,7 @@ static void skip_to(waldo_job *job, int stream, uint64_t offset)
 
     if (offset > job->seen[stream - 1]) {
         waldo__collect_skip(stream == 2 ? &job->err : &job->out, gap);
+        waldo__merge_flush(&job->merge, &job->both);
         waldo__collect_skip(&job->both, gap);
         job->seen[stream - 1] = offset;
     }
@@ -156,6 +157,7 @@ static void take_exit(waldo_job *job, const waldo__hand_exit *exit)
 
     skip_to(job, 1, exit->total[0]);
     skip_to(job, 2, exit->total[1]);
+    waldo__merge_flush(&job->merge, &job->both);
     truncated = job->both.gap || job->out.gap || job->err.gap || job->both.total > job->max_output;
     waldo__exec_result_of(exit, result);
     if (job->capture[0] != '\0' && truncated && exit->captured > 0) {

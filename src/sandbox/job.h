@@ -52,6 +52,7 @@ struct waldo_job {
     char capture[64]; /* path; empty: none */
     /* what it came to */
     waldo__collect out, err, both;
+    waldo__merge merge; /* into both */
     waldo_exec_result result;
 };
 
