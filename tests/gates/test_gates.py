@@ -11,7 +11,7 @@ GATES = Path(__file__).parent
 ROOT = GATES.parents[1]
 BUILD = ROOT / 'build-gates'
 
-TEXT_GATES = ['layers', 'banned', 'sizes', 'format', 'text', 'links', 'readme', 'headers', 'suites', 'shell']
+TEXT_GATES = ['layers', 'banned', 'sizes', 'format', 'text', 'links', 'readme', 'headers', 'suites', 'shell', 'faults']
 
 
 def run_gate(name, *arguments):
@@ -210,6 +210,26 @@ def test_text_finds(tree, line, message):
 def test_suites_finds_a_test_that_never_runs(tree, path, text, message):
     plant(tree / path, text)
     finds(message, 'suites', '--root', tree)
+
+
+@pytest.mark.parametrize('path, old, new, message', [
+    ('tests/contract/peer_faults.txt', 'F14 sandbox ', 'F44 sandbox ', 'F14 has no row'),
+    ('tests/contract/peer_faults.txt', 'f14_children_that', 'f14_nothing_that',
+     'test_faults.c has no f14_nothing_that'),
+    ('tests/contract/peer_faults.txt', 'any tests/model/test_calls', 'sandbox tests/model/test_calls',
+     'it does not run against both backends'),
+    ('tests/contract/test_faults.c', 'CASE(f14_children_that_hold_the_pipes),', '',
+     'test_faults.c does not run f14_children_that_hold_the_pipes'),
+    ('tests/docker/test_contract.py', '"test-faults"', '"test"', 'tests/docker/test_contract.py does not run it'),
+    ('tests/docker/test_contract.py', '"exec"', '"x"', 'tests/docker/test_contract.py does not run its group'),
+    ('tests/docker/test_gc.py', 'def test_killed_between', 'def killed_between', 'has no test_killed_between'),
+])
+def test_faults_finds_a_fault_without_a_test(tree, path, old, new, message):
+    text = (tree / path).read_text()
+    assert old in text
+    plant(tree / path, text.replace(old, new) if 'F14' not in old
+          else '\n'.join(line for line in text.split('\n') if not line.startswith('F14 ')))
+    finds(message, 'faults', '--root', tree)
 
 
 def test_shell_finds_a_bash_word_and_an_unquoted_one(tree):
