@@ -72,7 +72,10 @@ static void on_started(void *userdata, waldo_status status, const waldo_error *e
 {
     waldo_machine *machine = userdata;
 
-    if (status != WALDO_OK || machine->call.http_status != 204) {
+    int code = machine->call.http_status;
+
+    /* 304: one with a name, which another process has started meanwhile. */
+    if (status != WALDO_OK || (code != 204 && !(code == 304 && machine->options.name != NULL))) {
         waldo__docker_open_failed(machine, status, error, "starting the container");
         return;
     }
@@ -222,6 +225,7 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
 
 void waldo__docker_inject(waldo_machine *machine)
 {
+    waldo__buf_clear(&machine->call.body);
     waldo__docker_put_hand(&machine->call.body);
     waldo__docker_begin(machine, "PUT", "/archive?path=/run/waldo", DOCKER_SLOW_MS, on_hand);
 }

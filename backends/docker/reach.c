@@ -192,7 +192,10 @@ static waldo_status not_running(const waldo_machine *machine, const waldo__json_
         (long long)waldo__json_get_int(state, "ExitCode", -1), machine->name);
 }
 
-/* What to do with a container that is there; WALDO_PENDING: wait for another process. */
+/*
+ * What to do with a container that is there. WALDO_PENDING: wait for another process; WALDO_AGAIN:
+ * that one has died on the way, go on where it stopped.
+ */
 static waldo_status judge(waldo_machine *machine, const waldo__json_value *root,
                           waldo_error **ret_err)
 {
@@ -213,6 +216,11 @@ static waldo_status judge(waldo_machine *machine, const waldo__json_value *root,
     if (machine->saved_run == NULL && machine->looks < LOOKS && (made || ending)) {
         machine->looks++;
         return WALDO_PENDING;
+    }
+    if (made && machine->saved_run == NULL && !machine->options.find) {
+        status = take(machine, root, ret_err);
+        machine->reached = 0;
+        return status == WALDO_OK ? WALDO_AGAIN : status;
     }
     return not_running(machine, state, word, ret_err);
 }
@@ -243,6 +251,10 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
         status = judge(machine, waldo__json_root(doc), &made);
     }
     waldo__json_free(doc);
+    if (status == WALDO_AGAIN) {
+        waldo__docker_inject(machine);
+        return;
+    }
     if (status == WALDO_PENDING) {
         machine->timer.fn = look_again;
         status = waldo__timer_arm(machine->engine.env->loop, &machine->timer,

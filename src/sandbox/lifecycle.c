@@ -492,8 +492,9 @@ static void close_now(void *userdata)
     waldo_sandbox *sandbox = userdata;
     waldo_error *error = NULL;
 
-    if (sandbox->state != WALDO__LIVE_CLOSING) {
-        return;
+    if (sandbox->state != WALDO__LIVE_CLOSING ||
+        (sandbox->settled && waldo__timer_armed(&sandbox->close_timer))) {
+        return; /* or the hand's answer is still to come */
     }
     waldo__live_hold(sandbox);
     if (sandbox->detaching) {

@@ -196,9 +196,10 @@ static void write_to(const char *line, int eof)
     int64_t number = strtoll(line, &end, 10);
     char text[LINE_MAX_LEN];
     int len = eof ? 0 : snprintf(text, sizeof text, "%s\n", *end == ' ' ? end + 1 : end);
+    waldo_status status;
 
-    printf("%s\n", waldo_status_name(waldo_background_write(
-                       sandbox, number, (waldo_str){ text, (size_t)len }, eof)));
+    status = waldo_background_write(sandbox, number, (waldo_str){ text, (size_t)len }, eof);
+    printf("%s\n", status == WALDO_OK ? "OK" : waldo_status_name(status));
 }
 
 static void obey(char *line)
