@@ -208,6 +208,41 @@ static fake_step run_files(fake_shell *shell, command *cmd)
     return FAKE_DONE;
 }
 
+/* touch [-c] [-h] [-d @SECONDS] [--] PATH... */
+static fake_step run_touch(fake_shell *shell, command *cmd)
+{
+    int64_t now_ns = waldo__wall_ms() * WALDO__NS_PER_MS;
+    int create = 1;
+    char path[PATH_BYTES];
+
+    shell->exit_code = 0;
+    for (size_t i = 1; i < cmd->count; i++) {
+        const char *word = cmd->words[i];
+        fake_node *node;
+
+        if (strcmp(word, "-d") == 0 && i + 1 < cmd->count && cmd->words[i + 1][0] == '@') {
+            now_ns = strtoll(cmd->words[++i] + 1, NULL, 10) * WALDO__NS_PER_S;
+            continue;
+        }
+        if (word[0] == '-') {
+            create &= strcmp(word, "-c") != 0;
+            continue;
+        }
+        if (!resolve(shell, word, path)) {
+            complain(shell, "touch", word, "File name too long");
+            continue;
+        }
+        if (create && waldo__fake_tree_find(shell->tree, path) == NULL) {
+            waldo__fake_tree_write(shell->tree, path, waldo__str(""), 0, 0);
+        }
+        node = waldo__fake_tree_find(shell->tree, path);
+        if (node != NULL) {
+            node->mtime_ns = now_ns;
+        }
+    }
+    return FAKE_DONE;
+}
+
 static fake_step run_ls(fake_shell *shell, command *cmd)
 {
     char path[PATH_BYTES];
@@ -236,7 +271,7 @@ static const struct {
     { "printf", run_printf }, { "cat", run_cat },     { "exit", run_exit },  { "sleep", run_sleep },
     { "fail", run_fail },     { "lose", run_fail },   { "pwd", run_pwd },    { "cd", run_cd },
     { "env", run_env },       { "mkdir", run_files }, { "rm", run_files },   { "test", run_files },
-    { "ls", run_ls },
+    { "ls", run_ls },         { "touch", run_touch },
 };
 
 static builtin_fn find_builtin(const char *name)

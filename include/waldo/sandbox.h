@@ -455,6 +455,78 @@ typedef void (*waldo_changes_fn)(void *userdata, waldo_status status, waldo_str 
  */
 WALDO_API void waldo_sandbox_changes(waldo_sandbox *sandbox, waldo_changes_fn done, void *userdata);
 
+/** A tar archive; borrowed for the call. */
+typedef void (*waldo_archive_fn)(void *userdata, waldo_status status, waldo_str archive,
+                                 const waldo_error *error);
+
+/**
+ * Get the workspace as a tar archive: files, folders (empty ones, too) and symbolic links with
+ * their modes and, to the second, their times. What is none of these (sockets, pipes, devices) is
+ * left out, and counted in the log; a file that cannot be read fails it by name. A hard link
+ * becomes a file of its own. Nothing is stopped meanwhile: files that change are as they were when
+ * read.
+ *
+ * @param sandbox   exclusive; opened if need be
+ * @param done      called exactly once, from dispatch; WALDO_ETOOBIG (more than the spec's
+ *                  workspace_max_bytes; the message names the file), WALDO_EACCESS as expected
+ *                  failures
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_snapshot(waldo_sandbox *sandbox, waldo_archive_fn done,
+                                      void *userdata);
+
+/**
+ * Make the workspace what an archive holds: everything else in it is removed. The archive may be of
+ * waldo_sandbox_snapshot(), of any sandbox, or of another program. It is not trusted, and read
+ * to its end before anything is changed: a name outside of the workspace, what lies below a link or
+ * file, a device, and bytes that are no archive are refused. A link may point anywhere, as it may
+ * in the sandbox anyway; nothing is written through it. Links and times need a shell with ln and
+ * touch in the sandbox: without them links fail, and times are lost, which the log tells.
+ *
+ * @param sandbox   exclusive; its workspace mode is WALDO_WORKSPACE_COPY. Opened if need be
+ * @param archive   copied
+ * @param done      called exactly once, from dispatch; may be NULL. WALDO_EPATH, WALDO_EPROTO and
+ *                  WALDO_ETRUNCATED (the archive), WALDO_ETOOBIG (workspace_max_bytes),
+ *                  WALDO_ENOTSUP (mode ro or rw, sparse files) change nothing; another failure may
+ *                  leave a part
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_restore(waldo_sandbox *sandbox, waldo_str archive,
+                                     waldo_sandbox_fn done, void *userdata);
+
+/**
+ * Get a folder of the sandbox as a tar archive, as waldo_sandbox_snapshot() does the workspace.
+ * Names in it are relative to the folder.
+ *
+ * @param sandbox   exclusive; opened if need be
+ * @param path      of the folder, absolute, or relative to the workspace; copied; NULL: the
+ *                  workspace
+ * @param done      called exactly once, from dispatch; failures as of waldo_sandbox_snapshot(), and
+ *                  WALDO_ENOTFOUND, WALDO_EPATH (no folder)
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_pack(waldo_sandbox *sandbox, const char *path, waldo_archive_fn done,
+                                  void *userdata);
+
+/**
+ * Put what an archive holds into a folder of the sandbox, over what is there; as
+ * waldo_sandbox_restore(), but nothing is removed that the archive does not replace.
+ *
+ * @param sandbox   exclusive; opened if need be
+ * @param path      of the folder, which is made when it is missing; absolute, or relative to the
+ *                  workspace; copied; NULL: the workspace
+ * @param archive   copied
+ * @param done      called exactly once, from dispatch; failures as of waldo_sandbox_restore(); may
+ *                  be NULL
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_unpack(waldo_sandbox *sandbox, const char *path, waldo_str archive,
+                                    waldo_sandbox_fn done, void *userdata);
+
 /** One way to run sandboxes, as waldo_backend_probe() reports it. */
 typedef struct waldo_backend_report {
     uint32_t size;

@@ -144,7 +144,7 @@ static void links_made(void *userdata, waldo_status status, const waldo_exec_res
     waldo_error_free(problem);
 }
 
-static void add_quoted(waldo__buf *out, const char *text)
+void waldo__put_quoted(waldo__buf *out, const char *text)
 {
     waldo__buf_putc(out, '\'');
     for (; *text != '\0'; text++) {
@@ -173,9 +173,9 @@ static void send_links(waldo__workspace *workspace)
 
         if (entry->target != NULL) {
             waldo__buf_puts(&script, "ln -s -- ");
-            add_quoted(&script, entry->target);
+            waldo__put_quoted(&script, entry->target);
             waldo__buf_puts(&script, " ./");
-            add_quoted(&script, entry->path);
+            waldo__put_quoted(&script, entry->path);
             waldo__buf_puts(&script, " || exit 1\n");
         }
     }

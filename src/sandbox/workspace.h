@@ -48,6 +48,7 @@ waldo_status waldo__baseline_read(const waldo__workspace *workspace, const waldo
 
 /* upload.c: put the baseline into the machine. */
 void waldo__workspace_upload(waldo__workspace *workspace);
+void waldo__put_quoted(waldo__buf *out, const char *text); /* as one word of a shell */
 void waldo__workspace_done(waldo__workspace *workspace, waldo_status status, waldo_error *error);
 
 #endif

@@ -92,5 +92,7 @@ extern const struct CMUnitTest spare_cases[];
 extern const size_t spare_case_count;
 extern const struct CMUnitTest terminal_cases[];
 extern const size_t terminal_case_count;
+extern const struct CMUnitTest snapshot_cases[];
+extern const size_t snapshot_case_count;
 
 #endif

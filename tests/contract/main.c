@@ -18,6 +18,7 @@ static const struct {
     { "background", background_cases, &background_case_count },
     { "spares", spare_cases, &spare_case_count },
     { "terminal", terminal_cases, &terminal_case_count },
+    { "snapshot", snapshot_cases, &snapshot_case_count },
 };
 
 int main(int argc, char **argv)
@@ -30,7 +31,8 @@ int main(int argc, char **argv)
                                              NULL);
         }
     }
-    fprintf(stderr,
-            "usage: contract BACKEND exec|files|life|terminal|background|spares [TARGET]\n");
+    fprintf(
+        stderr,
+        "usage: contract BACKEND exec|files|life|terminal|background|spares|snapshot [TARGET]\n");
     return 2;
 }

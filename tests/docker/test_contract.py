@@ -11,7 +11,7 @@ from dockerd import IMAGE
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 
 
-@pytest.mark.parametrize("group", ["exec", "files", "life", "terminal", "background", "spares"])
+@pytest.mark.parametrize("group", ["exec", "files", "life", "terminal", "background", "spares", "snapshot"])
 def test_contract(engine, group):
     done = subprocess.run([BUILD / "tests" / "contract" / "test-contract", "docker", group, IMAGE],
                           env={**os.environ, "DOCKER_HOST": engine.url}, capture_output=True, timeout=300, check=False)
