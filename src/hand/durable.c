@@ -14,10 +14,12 @@
 #include "server.h"
 #include "sys.h"
 
-#define ADDRESS_MAX   100u
-#define BACKLOG       64
-#define HELLO_ROOM    256u /* more than any HELLO of this version */
-#define HELLO_WAIT_MS 10000u
+#define ADDRESS_MAX     100u
+#define BACKLOG         64
+#define HELLO_ROOM      256u /* more than any HELLO of this version */
+#define HELLO_WAIT_MS   10000u
+#define ATTACH_TRIES    100u
+#define ATTACH_AGAIN_MS 20
 
 /* One that has attached: the process that waits, and the streams it gave. */
 struct attached {
@@ -236,7 +238,10 @@ int attach_main(const char *address)
 
     control_process(PR_SET_DUMPABLE, 0);
     open_standard_fds();
-    fd = open_address(address, SYS_connect);
+    /* The durable hand may have been started a moment ago. */
+    for (unsigned i = 0; (fd = open_address(address, SYS_connect)) < 0 && i < ATTACH_TRIES; i++) {
+        poll(NULL, 0, ATTACH_AGAIN_MS);
+    }
     if (fd < 0 || !give_streams(fd)) {
         return WALDO_HAND_STATUS_ABSENT;
     }

@@ -407,7 +407,7 @@ static waldo_status check(const waldo_exec_options *options, waldo_error **ret_e
 }
 
 /* The numbers of a machine that was there before are known when it is open. */
-static int numbers_known(const waldo_sandbox *sandbox)
+int waldo__background_ready(const waldo_sandbox *sandbox)
 {
     return sandbox->was_open || !waldo__live_durable(sandbox) ||
            (sandbox->saved == NULL && waldo__live_entry(sandbox)->name == NULL);
@@ -432,7 +432,7 @@ waldo_status waldo_background_start(waldo_sandbox *sandbox, const waldo_exec_opt
     if (status != WALDO_OK) {
         return status;
     }
-    if (!numbers_known(sandbox)) {
+    if (!waldo__background_ready(sandbox)) {
         return waldo_error_set(ret_err, WALDO_EBUSY, WALDO_CLASS_USAGE,
                                "a machine that may have commands already has to be opened before "
                                "one more is started in the background");

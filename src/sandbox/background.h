@@ -7,6 +7,9 @@
 /* Can the backend in use have commands in the background? */
 int waldo__background_offered(const waldo_sandbox *sandbox);
 
+/* Can one be started? A machine that may have some already has to be open before. */
+int waldo__background_ready(const waldo_sandbox *sandbox);
+
 /* Learn what went on in a machine before this session; ends with waldo__live_recovered(). */
 void waldo__background_recover(waldo_sandbox *sandbox);
 

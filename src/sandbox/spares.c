@@ -239,8 +239,10 @@ static void take_now(void *userdata)
 
 int waldo__spares_take(waldo_sandbox *sandbox)
 {
-    waldo_sandbox *spare =
-        !sandbox->is_spare && waldo__live_entry(sandbox)->spares > 0 ? find_ready(sandbox) : NULL;
+    waldo_sandbox *spare = !sandbox->is_spare && !waldo__live_durable(sandbox) &&
+                                   waldo__live_entry(sandbox)->spares > 0
+                               ? find_ready(sandbox)
+                               : NULL;
 
     if (spare == NULL) {
         return 0;

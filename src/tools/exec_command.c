@@ -17,6 +17,7 @@ typedef struct state {
     waldo_tool_call *call;
     waldo_job *job;
     int64_t timeout_ms; /* 0: the sandbox's */
+    int64_t yield_ms;
 } state;
 
 static const char *signal_name(int number)
@@ -162,6 +163,20 @@ static waldo_status exec_in_background(waldo_tool_call *call, int64_t timeout_ms
     return waldo__tool_follow(waldo_tool_call_ref(call), number, yield_ms, 1);
 }
 
+/* A machine that is reached is open now, and its numbers are known. */
+static void opened(void *userdata, waldo_status status, const waldo_error *error)
+{
+    state *s = userdata;
+    waldo_tool_call *call = s->call;
+
+    if (status == WALDO_OK) {
+        exec_in_background(call, s->timeout_ms, s->yield_ms);
+    } else {
+        waldo__tool_fail_with(call, status, error);
+    }
+    waldo_tool_call_unref(call);
+}
+
 /* Does the call ask for what only a background command can do? A sandbox without them waits. */
 static int wants_background(waldo_tool_call *call)
 {
@@ -191,6 +206,12 @@ static waldo_status exec_command(void *userdata, waldo_tool_call *call)
         return waldo_tool_call_fail(call, "yield_time_ms must be from 0 to %d", YIELD_MAX_MS);
     }
     if (wants_background(call)) {
+        if (!waldo__background_ready(waldo__tool_call_sandbox(call))) {
+            s->call = waldo_tool_call_ref(call);
+            s->yield_ms = yield_ms;
+            waldo_sandbox_open(waldo__tool_call_sandbox(call), opened, s);
+            return WALDO_PENDING;
+        }
         return exec_in_background(call, s->timeout_ms, yield_ms);
     }
     options = options_of(call, s->timeout_ms);
