@@ -3,6 +3,7 @@
 #include "server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #define END_WAIT_MS      2000u /* for trees to be gone before this program ends */
 #define STRAYS_WAIT_MS   500u  /* for the trees of job parents that did not end */
 #define FLUSH_WAIT_MS    1000u /* for the last frames to be taken */
+#define PIPE_SIZE        (1024 * 1024)
 #define HOST_PAYLOAD_MIN 65800u
 
 #if defined(__x86_64__)
@@ -331,6 +333,9 @@ static void use_streams(int in, int out)
     greeted = false;
     set_nonblock(in);
     set_nonblock(out);
+    /* Fewer turns of who copies at the other end; a stream that is no pipe stays as it is. */
+    control_fd(in, F_SETPIPE_SZ, PIPE_SIZE);
+    control_fd(out, F_SETPIPE_SZ, PIPE_SIZE);
 }
 
 /* What belongs to the session ends with it; the kept commands stay for the next. */

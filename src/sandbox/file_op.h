@@ -16,6 +16,7 @@ typedef struct waldo__file_op {
     unsigned write_flags;
     int recursive;
     waldo__buf data; /* to write, or read */
+    size_t sent;     /* of what is to be written */
     uint64_t file_size;
     waldo__hand_call *call;
     struct {

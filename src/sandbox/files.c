@@ -8,7 +8,8 @@
 
 enum {
     READ_MAX = 64 * 1024 * 1024,
-    PIECE = 1024 * 1024, /* bytes of a write put into frames at once */
+    PIECE = 256 * 1024,       /* bytes of a write put into frames at once */
+    QUEUE_MARK = 1024 * 1024, /* with so many not yet on their way it waits */
     LIST_MAX = 1000000,
     NAMES_MAX = 128 * 1024 * 1024, /* bytes of names and link targets of one listing */
     WRITE_MAX = 128 * 1024 * 1024
@@ -211,7 +212,11 @@ static void hand_ended(void *userdata, const waldo__hand_end *end)
     waldo__op_end(&file->op, status, error);
 }
 
-static const waldo__hand_call_fns file_fns = { .data = hand_data, .ended = hand_ended };
+static void hand_drained(void *userdata);
+
+static const waldo__hand_call_fns file_fns = { .data = hand_data,
+                                               .drained = hand_drained,
+                                               .ended = hand_ended };
 
 static uint32_t hand_flags(const waldo__file_op *file)
 {
@@ -232,20 +237,42 @@ static uint32_t hand_flags(const waldo__file_op *file)
     }
 }
 
-/* The frames of a WRITE after its first. */
+/* The frames of a WRITE after its first, no faster than the stream takes them. */
 static waldo_status send_data(waldo__file_op *file)
 {
-    waldo_str rest = waldo__buf_str(&file->data);
+    waldo_str all = waldo__buf_str(&file->data);
     waldo_status status = WALDO_OK;
 
-    while (status == WALDO_OK && rest.len > 0) {
-        size_t part = rest.len < PIECE ? rest.len : PIECE;
+    while (status == WALDO_OK && file->sent < all.len) {
+        size_t part = all.len - file->sent < PIECE ? all.len - file->sent : PIECE;
 
-        status = waldo__hand_write(file->call, waldo__strn(rest.ptr, part));
-        rest = waldo__strn(rest.ptr + part, rest.len - part);
+        if (waldo__hand_queued(file->op.sandbox->hand) >= QUEUE_MARK) {
+            waldo__hand_wait_drained(file->call);
+            return WALDO_OK;
+        }
+        status = waldo__hand_write(file->call, waldo__strn(all.ptr + file->sent, part));
+        file->sent += part;
     }
     waldo__buf_free(&file->data);
     return status == WALDO_OK ? waldo__hand_write_end(file->call) : status;
+}
+
+static void cannot_send(waldo__file_op *file, waldo_status status)
+{
+    if (file->call != NULL) {
+        waldo__hand_cancel(file->call, 0);
+    }
+    file_stop(&file->op);
+    waldo__op_fail(&file->op, status, "%s: %s", file->shown, waldo_status_text(status));
+}
+
+static void hand_drained(void *userdata)
+{
+    waldo_status status = send_data(userdata);
+
+    if (status != WALDO_OK) {
+        cannot_send(userdata, status);
+    }
 }
 
 /* RENAME takes one ROOT for both paths: it is used when both are beneath the workspace. */
@@ -289,11 +316,7 @@ static void start_hand(waldo__file_op *file)
     waldo__buf_free(&path);
     waldo__buf_free(&to);
     if (status != WALDO_OK) {
-        if (file->call != NULL) {
-            waldo__hand_cancel(file->call, 0);
-        }
-        file_stop(&file->op);
-        waldo__op_fail(&file->op, status, "%s: %s", file->shown, waldo_status_text(status));
+        cannot_send(file, status);
     }
 }
 

@@ -23,6 +23,7 @@ struct waldo__hand_call {
     uint32_t id;
     uint8_t type;
     int started;
+    enum { HEARS_NOTHING, HEARS_NEXT, HEARS_NOW } drained;
     uint64_t offset[2];  /* next byte of each stream, at the earliest */
     uint64_t allowed[2]; /* bytes of each stream that may still come; file: data bytes */
     uint64_t credit;     /* output bytes that may still come; UINT64_MAX: no bound */
@@ -402,6 +403,30 @@ static void on_diagnostic(void *userdata, waldo_str bytes)
     waldo__buf_add(&hand->diagnostic, bytes.ptr, bytes.len < room ? bytes.len : room);
 }
 
+/* Who asks again while it is told hears of the next time. */
+static void on_drained(void *userdata)
+{
+    waldo__hand *hand = userdata;
+    waldo__hand_call *call = hand->calls.next;
+
+    for (; call != &hand->calls; call = call->next) {
+        call->drained = call->drained == HEARS_NEXT ? HEARS_NOW : call->drained;
+    }
+    hand->depth++;
+    for (call = hand->calls.next; !hand->dead && call != &hand->calls;) {
+        if (call->drained == HEARS_NOW) {
+            call->drained = HEARS_NOTHING;
+            if (call->fns != NULL) {
+                call->fns->drained(call->userdata);
+            }
+            call = hand->calls.next; /* calls may have gone */
+        } else {
+            call = call->next;
+        }
+    }
+    leave(hand);
+}
+
 static void no_hello(void *userdata)
 {
     lose(userdata, WALDO_ETIMEDOUT, "the hand did not answer in time", NULL);
@@ -444,6 +469,7 @@ waldo_status waldo__hand_new(waldo__loop *loop, waldo_channel *channel, int64_t 
     channel->ops->listen(channel, &(waldo_channel_events){ .size = sizeof(waldo_channel_events),
                                                            .userdata = hand,
                                                            .on_bytes = on_bytes,
+                                                           .on_drained = on_drained,
                                                            .on_closed = on_closed,
                                                            .on_diagnostic = on_diagnostic });
     status = waldo__timer_arm(loop, &hand->hello_timer, deadline_ns);
@@ -658,6 +684,11 @@ waldo_status waldo__hand_cancel(waldo__hand_call *call, uint32_t grace_ms)
     waldo__buf frames = WALDO__BUF_INIT(REQUEST_MAX);
 
     return send_frames(call->hand, &frames, waldo__hand_put_cancel(&frames, call->id, grace_ms));
+}
+
+void waldo__hand_wait_drained(waldo__hand_call *call)
+{
+    call->drained = HEARS_NEXT;
 }
 
 waldo_status waldo__hand_write(waldo__hand_call *call, waldo_str bytes)

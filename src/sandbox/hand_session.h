@@ -47,6 +47,7 @@ typedef struct waldo__hand_call_fns {
     void (*output)(void *userdata, int stream, uint64_t offset, waldo_str bytes);
     void (*taken)(void *userdata, uint64_t bytes); /* so many more bytes of stdin may be sent */
     void (*data)(void *userdata, waldo_str bytes);
+    void (*drained)(void *userdata); /* once for each waldo__hand_wait_drained() */
     waldo_status (*job)(void *userdata, const waldo__hand_job *job); /* not OK: not believed */
     void (*ended)(void *userdata, const waldo__hand_end *end);
 } waldo__hand_call_fns;
@@ -89,6 +90,8 @@ waldo_status waldo__hand_signal(waldo__hand_call *call, int number, enum waldo_h
 waldo_status waldo__hand_resize(waldo__hand_call *call, uint16_t rows, uint16_t columns);
 waldo_status waldo__hand_credit(waldo__hand_call *call, uint64_t bytes);
 waldo_status waldo__hand_cancel(waldo__hand_call *call, uint32_t grace_ms);
+/* Hear when what was sent is on its way; there is something queued. */
+void waldo__hand_wait_drained(waldo__hand_call *call);
 waldo_status waldo__hand_write(waldo__hand_call *call, waldo_str bytes);
 waldo_status waldo__hand_write_end(waldo__hand_call *call);
 

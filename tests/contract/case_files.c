@@ -193,6 +193,45 @@ static void sparse_file(void **state)
     outcome_free(&out);
 }
 
+/* Large ones share the stream with each other and with commands; one fails before it is all sent. */
+static void large_ones_at_once(void **state)
+{
+    enum { COUNT = 3, LENGTH = 6000000 };
+    static const char *const paths[] = { "first", "f/second", "third" };
+    contract *c = *state;
+    char *bytes = waldo__zalloc(LENGTH);
+    waldo_exec_result *result;
+    outcome outs[COUNT], out;
+
+    for (size_t i = 0; i < LENGTH; i++) {
+        bytes[i] = (char)(i * 31 >> 8);
+    }
+    write_file(c, "f", waldo__str("x"), 0, &out);
+    outcome_free(&out);
+    for (int i = 0; i < COUNT; i++) {
+        outcome_init(&outs[i]);
+        waldo_sandbox_write(c->sandbox, paths[i], waldo__strn(bytes, LENGTH - (size_t)i), 0,
+                            took_done, &outs[i]);
+    }
+    result = run(c, &WALDO_EXEC(.cmd = "echo meanwhile"));
+    expect_text(&result->out, "meanwhile\n");
+    waldo_exec_result_free(result);
+    for (int i = 0; i < COUNT; i++) {
+        drive(c, &outs[i]);
+        if (i == 1) {
+            assert_int_equal(outs[i].status, WALDO_EPATH);
+        } else {
+            assert_int_equal(outs[i].status, WALDO_OK);
+            read_file(c, paths[i], 0, LENGTH + 1, &out);
+            assert_int_equal(out.bytes.len, LENGTH - i);
+            assert_memory_equal(out.bytes.ptr, bytes, LENGTH - (size_t)i);
+            outcome_free(&out);
+        }
+        outcome_free(&outs[i]);
+    }
+    waldo__free(bytes);
+}
+
 static void disk_full(void **state)
 {
     contract *c = *state;
@@ -213,8 +252,14 @@ static void disk_full(void **state)
 }
 
 const struct CMUnitTest file_cases[] = {
-    CASE(sizes),       CASE(ranges),           CASE(modes),
-    CASE(errors),      CASE(changes_of_names), CASE(links_that_lead_out),
-    CASE(sparse_file), CASE(disk_full),
+    CASE(sizes),
+    CASE(ranges),
+    CASE(modes),
+    CASE(errors),
+    CASE(changes_of_names),
+    CASE(links_that_lead_out),
+    CASE(sparse_file),
+    CASE(large_ones_at_once),
+    CASE(disk_full),
 };
 const size_t file_case_count = sizeof file_cases / sizeof *file_cases;
