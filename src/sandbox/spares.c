@@ -12,7 +12,8 @@ enum {
     ALL_MAX = 64,               /* spares of one runtime */
     ANSWER_MS = 2000,           /* for the hand of a spare that is taken */
     UNUSED_MS = 10 * 60 * 1000, /* then it ends; the next opening makes new ones */
-    AGAIN_MS = 1000,            /* after a failure; twice as long after each further one */
+    SOON_MS = 100,   /* before one is opened: whoever has just opened has work to do first */
+    AGAIN_MS = 1000, /* after a failure; twice as long after each further one */
     AGAIN_MAX_MS = 60000,
     FAILURES_MAX = 8 /* then it is left until the next opening */
 };
@@ -144,9 +145,8 @@ void waldo__spares_refill(const waldo_sandbox *sandbox)
         }
     }
     spare = have < wanted && all < ALL_MAX ? make_spare(sandbox) : NULL;
-    if (spare != NULL) {
-        spare->end_task.fn = open_spare;
-        waldo__task_queue(spare->env->loop, &spare->end_task);
+    if (spare != NULL && !arm(spare, open_spare, SOON_MS)) {
+        end_unused(spare);
     }
 }
 

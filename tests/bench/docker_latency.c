@@ -10,6 +10,7 @@
  *       many    one command, 16 at once, and 16 execs of the API at once
  *       files   a file of 10 MB in and out
  *       open    a new sandbox to its first result
+ *       pool    the same where a spare is ready, and one command more in it
  *
  * Prints one JSON object, microseconds by name: the median, and the end of the fastest tenth. Ends
  * what it started. DOCKER_HOST is for waldo and the docker command, and has to name SOCKET.
@@ -169,6 +170,20 @@ static void new_waldo_after(void)
     waldo_side_renew();
 }
 
+static bool pool_open(void)
+{
+    char name[512];
+
+    snprintf(name, sizeof(name), "docker:%s,spares=1", image);
+    return waldo_side_begin(name) && waldo_side_exec(1) && waldo_side_renew() && waldo_side_rest();
+}
+
+static void pool_after(void)
+{
+    waldo_side_renew();
+    waldo_side_rest();
+}
+
 static bool new_api_once(void)
 {
     return api_open() && api_once();
@@ -280,6 +295,12 @@ static const struct exec_case new_waldo_case = { .name = "waldo",
 static const struct exec_case new_api_case = { .name = "api",
                                                .once = new_api_once,
                                                .after = api_close };
+static const struct exec_case pool_case = { .name = "waldo_pool",
+                                            .open = pool_open,
+                                            .once = waldo_once };
+static const struct exec_case pool_live_case = {
+    .name = "waldo", .once = waldo_once, .after = pool_after, .close = waldo_side_end
+};
 static struct exec_case peer_cases[PEERS_MAX] = {
     { .open = peer0_open, .once = peer0_once, .close = peer0_close },
     { .open = peer1_open, .once = peer1_once, .close = peer1_close },
@@ -294,6 +315,7 @@ static const struct mode {
     { "many", { &waldo_case, &waldo_many_case, &api_many_case }, false },
     { "files", { &waldo_write_case, &waldo_read_case, &api_put_case, &api_get_case }, false },
     { "open", { &new_waldo_case, &new_api_case }, true },
+    { "pool", { &pool_case, &pool_live_case }, true },
 };
 
 static const struct mode *find_mode(const char *name)
@@ -316,7 +338,7 @@ int main(int argc, char **argv)
     bool good;
 
     if (rounds <= 0 || peer_count > PEERS_MAX) {
-        fprintf(stderr, "usage: bench_docker_latency exec|many|files|open ROUNDS SOCKET IMAGE "
+        fprintf(stderr, "usage: bench_docker_latency exec|many|files|open|pool ROUNDS SOCKET IMAGE "
                         "[NAME PROGRAM SCRIPT]...\n");
         return 2;
     }

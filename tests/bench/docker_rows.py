@@ -10,7 +10,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 VENV = HERE.parent.parent / "build-bench-venv"
 
 # mode of bench_docker_latency: name of its size
-MODES = {"exec": "docker_execs", "many": "docker_many", "files": "docker_files", "open": "docker_opens"}
+MODES = {"exec": "docker_execs", "many": "docker_many", "files": "docker_files", "open": "docker_opens",
+         "pool": "docker_pool"}
 
 
 def peers():
@@ -95,5 +96,7 @@ def rows(table):
         ("waldo", "one", None), ("api_16", "16 execs of the bare Engine API", None))
     add("open", "new Docker sandbox to its first result", "waldo",
         ("api", "create, start and exec of the bare Engine API", 0.6))
+    add("pool", "the same where a spare is ready", "waldo_pool",
+        ("waldo", "`true` in it afterwards", 2.0))
     add("files", "10 MB into a Docker sandbox", "waldo_in", ("api_in", "PUT archive", 0.5))
     add("files", "10 MB out of it", "waldo_out", ("api_out", "GET archive", 0.5))

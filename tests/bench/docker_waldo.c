@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { REST_MS = 500 };
+
 static waldo_runtime *runtime;
 static waldo_sandbox_spec *spec;
 static waldo_sandbox *sandbox;
@@ -81,6 +83,16 @@ bool waldo_side_renew(void)
     }
     sandbox = waldo_sandbox_new(runtime, spec);
     return sandbox != NULL;
+}
+
+bool waldo_side_rest(void)
+{
+    waldo_status status;
+
+    do {
+        status = waldo_runtime_step(runtime, REST_MS);
+    } while (status == WALDO_OK);
+    return status == WALDO_ETIMEDOUT;
 }
 
 bool waldo_side_exec(int count)

@@ -12,6 +12,9 @@ void waldo_side_end(void);
 /* A new sandbox, not yet opened, in place of the one before, which is closed and waited for. */
 bool waldo_side_renew(void);
 
+/* Drives the loop until nothing happens any more: spares are ready. */
+bool waldo_side_rest(void);
+
 /* So many of `true` at once. */
 bool waldo_side_exec(int count);
 

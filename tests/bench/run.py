@@ -46,6 +46,7 @@ SIZES = {
     "docker_many": (20, 1),
     "docker_files": (20, 1),
     "docker_opens": (8, 1),
+    "docker_pool": (8, 1),
 }
 
 

@@ -64,7 +64,8 @@ def test_every_way_to_use_docker_ran(bench):
     ways = {"exec": {"host", "bwrap", "waldo", "api", "cli", *docker_rows.peers()[::3]},
             "many": {"waldo", "waldo_16", "api_16"},
             "files": {"waldo_in", "waldo_out", "api_in", "api_out"},
-            "open": {"waldo", "api"}}
+            "open": {"waldo", "api"},
+            "pool": {"waldo_pool", "waldo"}}
     for mode, names in ways.items():
         assert names <= set(figures[f"docker {mode}/all"]), mode
     assert "Not measured: Docker" not in page

@@ -230,7 +230,8 @@ static void a_forked_child_leaves_them_alone(void **state)
     second = other_sandbox(c, "spares=1", NULL, WALDO_WORKSPACE_COPY);
     open_it(c, second);
     assert_string_equal(second->id, id);
-    c->sandbox = second; /* the teardown's; the one before was never opened */
+    waldo_sandbox_unref(c->sandbox);
+    c->sandbox = second; /* the teardown lets it go */
     assert_int_equal(run_status(c, &WALDO_EXEC(.cmd = "true"), id, sizeof id), WALDO_OK);
     close_sandbox(c, first);
 }

@@ -240,6 +240,9 @@ static void spares_that_fail_disturb_nobody(void **state)
 
     fail_from = 2;
     first = open_new(rt, "silent:,spares=3", &out);
+    while (spare_of(rt, 0)->failures == 0) {
+        waldo_runtime_step(rt, 50);
+    }
     for (int i = 0; i < 20; i++) {
         waldo_runtime_step(rt, 5);
     }
