@@ -72,6 +72,12 @@ bool durable_open(const struct durable *durable)
     return listener >= 0 && syscall(SYS_listen, listener, BACKLOG) == 0;
 }
 
+void durable_close(void)
+{
+    let_go(&next, false);
+    close_fd(&listener);
+}
+
 void durable_set_lease(uint32_t ms)
 {
     lease_ms = ms;

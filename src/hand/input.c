@@ -2,6 +2,7 @@
 /* Stdin of a command: a bounded queue, acknowledged as the command takes it. */
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -91,9 +92,9 @@ int job_input(struct job *job, const uint8_t *bytes, size_t len)
 /* Everything was written: a pipe ends by being closed, a terminal by the character for it. */
 static void end_input(struct job *job)
 {
-    struct termios settings;
+    struct termios settings; /* begins as the kernel's, which is shorter */
 
-    if (is_terminal(job) && tcgetattr(job->in, &settings) == 0 &&
+    if (is_terminal(job) && control_device(job->in, TCGETS, (long)&settings) == 0 &&
         write(job->in, &settings.c_cc[VEOF], 1) < 0 && errno == EAGAIN) {
         return;
     }

@@ -450,7 +450,8 @@ static void begin_draining(struct job *job, const struct exit_info *info)
 
         if (is_terminal(job)) {
             job->streams[i].owed = TERMINAL_HOLDS_MAX;
-        } else if (job->streams[i].fd >= 0 && ioctl(job->streams[i].fd, FIONREAD, &waiting) == 0) {
+        } else if (job->streams[i].fd >= 0 &&
+                   control_device(job->streams[i].fd, FIONREAD, (long)&waiting) == 0) {
             job->streams[i].owed = (uint64_t)waiting;
         }
     }

@@ -8,44 +8,50 @@
 
 static int usage(void)
 {
-    static const char text[] =
-        "usage: waldo-hand [server [no-openat2]]\n"
-        "       waldo-hand durable ADDRESS LEASE_MS\n"
-        "       waldo-hand attach ADDRESS\n"
-        "       waldo-hand one-shot NONCE REQUEST [RECORD]\n"
-        "       waldo-hand read NONCE RECORD OFFSET\n"
-        "       waldo-hand keeper CONTROL IN OUT [KEEP...] -- PROGRAM [ARG...]\n";
+    static const char text[] = "usage: waldo-hand [server [no-openat2]]\n"
+                               "or durable ADDRESS LEASE_MS\n"
+                               "or attach ADDRESS\n"
+                               "or one-shot NONCE REQUEST [RECORD]\n"
+                               "or read NONCE RECORD OFFSET\n"
+                               "or keeper CONTROL IN OUT [KEEP...] -- PROGRAM [ARG...]\n";
 
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
     return WALDO_HAND_STATUS_USAGE;
 }
 
+/* What the arguments behind the mode's name ask for. */
+static int run_mode(const char *mode, int count, char **args)
+{
+    struct durable durable = { .address = args[0] };
+    const char *at = count == 2 ? args[1] : "";
+
+    if (strcmp(mode, "server") == 0 && count < 2) {
+        refuse_openat2 = count > 0;
+        if (count == 0 || strcmp(args[0], "no-openat2") == 0) {
+            return server_main(NULL);
+        }
+    }
+    if (strcmp(mode, "durable") == 0) {
+        durable.lease_ms = (uint32_t)next_number(&at);
+        if (durable.lease_ms > 0 && *at == '\0') {
+            return server_main(&durable);
+        }
+    }
+    if (strcmp(mode, "attach") == 0 && count == 1) {
+        return attach_main(args[0]);
+    }
+    if (strcmp(mode, "one-shot") == 0 && (count == 2 || count == 3)) {
+        return one_shot_main(count, args);
+    }
+    if (strcmp(mode, "read") == 0 && count == 3) {
+        return read_main(args);
+    }
+    return strcmp(mode, "keeper") == 0 ? keeper_main(count, args) : WALDO_HAND_STATUS_USAGE;
+}
+
 int main(int argc, char **argv)
 {
-    int status = WALDO_HAND_STATUS_USAGE;
+    int status = argc < 2 ? server_main(NULL) : run_mode(argv[1], argc - 2, argv + 2);
 
-    if (argc == 3 && strcmp(argv[1], "server") == 0 && strcmp(argv[2], "no-openat2") == 0) {
-        refuse_openat2 = true;
-        return server_main(NULL, NULL);
-    }
-    if (argc < 2 || (argc == 2 && strcmp(argv[1], "server") == 0)) {
-        return server_main(NULL, NULL);
-    }
-    if (argc == 4 && strcmp(argv[1], "durable") == 0) {
-        const char *at = argv[3];
-        struct durable durable = { .address = argv[2], .lease_ms = (uint32_t)next_number(&at) };
-
-        return durable.lease_ms > 0 && *at == '\0' ? server_main(&durable, NULL) : usage();
-    }
-    if (argc == 3 && strcmp(argv[1], "attach") == 0) {
-        return attach_main(argv[2]);
-    }
-    if ((argc == 4 || argc == 5) && strcmp(argv[1], "one-shot") == 0) {
-        status = one_shot_main(argc - 2, argv + 2);
-    } else if (argc == 5 && strcmp(argv[1], "read") == 0) {
-        status = read_main(argv + 2);
-    } else if (strcmp(argv[1], "keeper") == 0) {
-        status = keeper_main(argc - 2, argv + 2);
-    }
     return status == WALDO_HAND_STATUS_USAGE ? usage() : status;
 }

@@ -18,10 +18,21 @@
 
 bool is_one_shot;
 
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char digits[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 static const char *nonce;
 static int record = -1;
 static bool has_record, silent; /* silent: the output broke, but the record goes on */
+
+/* The value of a digit; 64: it is none. */
+static uint32_t value_of(uint8_t digit)
+{
+    uint32_t value = 0;
+
+    while (value < 64 && digits[value] != digit) {
+        value++;
+    }
+    return value;
+}
 
 ssize_t one_shot_decode(uint8_t *bytes, size_t len)
 {
@@ -29,10 +40,10 @@ ssize_t one_shot_decode(uint8_t *bytes, size_t len)
     size_t used = 0;
 
     for (size_t i = 0; i < len; i++) {
-        const char *digit = bytes[i] != 0 ? strchr(digits, bytes[i]) : NULL;
+        uint32_t value = value_of(bytes[i]);
 
-        if (digit != NULL) {
-            bits = bits << 6 | (uint32_t)(digit - digits);
+        if (value < 64) {
+            bits = bits << 6 | value;
             count += 6;
             if (count >= 8) {
                 count -= 8;
@@ -40,7 +51,7 @@ ssize_t one_shot_decode(uint8_t *bytes, size_t len)
             }
         } else if (bytes[i] == '=') {
             count = 0;
-        } else if (bytes[i] != '\n' && bytes[i] != '\r' && bytes[i] != ' ') {
+        } else if (bytes[i] > ' ') {
             return -1;
         }
     }
@@ -83,22 +94,23 @@ static bool put_lines(const uint8_t *bytes, size_t len)
     bool good = true;
 
     while (good && len > 0) {
-        size_t n = len < LINE_BYTES ? len : LINE_BYTES, used = 0;
+        uint32_t bits = 0, count = 0;
+        size_t used = 0;
 
-        for (size_t i = 0; i < n; i += 3) {
-            size_t left = n - i < 3 ? n - i : 3;
-            uint32_t bits = (uint32_t)bytes[i] << 16 |
-                            (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
-                            (left > 2 ? bytes[i + 2] : 0);
-
-            for (size_t k = 0; k < 4; k++) {
-                line[used++] = k <= left ? digits[bits >> (18 - 6 * k) & 63] : '=';
+        for (size_t n = LINE_BYTES; n > 0 && len > 0; n--, len--) {
+            bits = bits << 8 | *bytes++;
+            for (count += 8; count >= 6; count -= 6) {
+                line[used++] = digits[bits >> (count - 6) & 63];
             }
+        }
+        if (count > 0) {
+            line[used++] = digits[bits << (6 - count) & 63];
+        }
+        while (used % 4 != 0) {
+            line[used++] = '=';
         }
         line[used++] = '\n';
         good = put_all(STDOUT_FILENO, line, used);
-        bytes += n;
-        len -= n;
     }
     return good;
 }
@@ -119,11 +131,11 @@ bool one_shot_put(const uint8_t *bytes, size_t len)
 
 static bool take_nonce(const char *text)
 {
-    size_t len = strspn(text, digits);
+    size_t len = strlen(text);
 
     nonce = text;
     open_standard_fds();
-    return len > 0 && len <= NONCE_MAX && text[len] == '\0' && strcspn(text, "+/") == len;
+    return len > 0 && len <= NONCE_MAX;
 }
 
 /* Makes the record and marks it as one whose writer lives. */
@@ -136,11 +148,20 @@ static bool open_record(const char *path)
     return record >= 0 && control_fd(record, F_SETLK, (long)&lock) == 0;
 }
 
+/* Makes the argument stdin. */
+static bool read_argument(const char *text)
+{
+    int fd = make_memory_file("request");
+
+    return fd >= 0 && put_all(fd, text, strlen(text)) && lseek(fd, 0, SEEK_SET) == 0 &&
+           copy_fd(fd, STDIN_FILENO, 0) == 0;
+}
+
 int one_shot_main(int count, char **args)
 {
     int status;
 
-    if (!take_nonce(args[0])) {
+    if (!take_nonce(args[0]) || (strcmp(args[1], "-") != 0 && !read_argument(args[1]))) {
         return WALDO_HAND_STATUS_USAGE;
     }
     if (count == 3 && !open_record(args[2])) {
@@ -148,7 +169,8 @@ int one_shot_main(int count, char **args)
     }
     signals_init(true); /* a broken output is no signal from here on */
     silent = !put_mark("\n");
-    status = server_main(NULL, args[1]);
+    is_one_shot = true;
+    status = server_main(NULL);
     if (!silent) {
         put_mark(" end\n");
     }

@@ -12,18 +12,6 @@ static uint8_t queue[OUT_CAP];
 static size_t queue_start, queue_end;
 static bool broken;
 static int out_fd = STDOUT_FILENO;
-static uint32_t watched; /* the id of a one-shot's request */
-static bool over;        /* its last frame is here */
-
-void out_watch(uint32_t id)
-{
-    watched = id;
-}
-
-bool out_is_over(void)
-{
-    return over;
-}
 
 void out_reset(int fd)
 {
@@ -55,10 +43,6 @@ void out_frame2(uint8_t type, uint32_t id, const void *head, size_t head_len, co
     if (OUT_CAP - queue_end < need) {
         broken = true;
         return;
-    }
-    if (watched != 0 && id == watched) {
-        over = over || type == WALDO_HAND_EXIT || type == WALDO_HAND_START_ERROR ||
-               type == WALDO_HAND_DONE;
     }
     put_header(queue + queue_end, head_len + body_len, type, id);
     queue_end += WALDO_HAND_HEADER_LEN;

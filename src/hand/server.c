@@ -103,6 +103,7 @@ static int on_ping(const struct frame *frame)
 static int on_shutdown(const struct frame *frame)
 {
     shutting_down = true;
+    durable_close();
     shutdown_id = frame->id;
     shutdown_end_ms = now_ms() + END_WAIT_MS;
     jobs_cancel_all();
@@ -200,7 +201,6 @@ static int dispatch(const struct frame *frame)
             }
             request_id = frame->id;
             request_open = frame->type == WALDO_HAND_WRITE;
-            out_watch(request_id);
         }
         return handlers[i].handle(frame);
     }
@@ -349,29 +349,6 @@ static void next_session(void)
     use_streams(in, out);
 }
 
-/* Takes the frames of a one-shot from its argument, or from stdin as they come. */
-static bool take_request(const char *request)
-{
-    size_t len = strlen(request);
-    ssize_t n;
-    int ends[2];
-
-    greeted = is_one_shot = true;
-    if (strcmp(request, "-") == 0) {
-        return true;
-    }
-    if (len > INBUF_CAP || make_pipe(ends) != 0) {
-        return false;
-    }
-    /* A stream that is at its end. */
-    close(ends[1]);
-    in_fd = ends[0];
-    memcpy(input.bytes, request, len);
-    n = one_shot_decode(input.bytes, len);
-    inbuf_added(&input, n > 0 ? (size_t)n : 0);
-    return n >= 0;
-}
-
 /* One wait; 0, or why the session is over. */
 static int turn(int64_t due)
 {
@@ -425,7 +402,8 @@ static int do_round(void)
         due = due >= 0 && due < 50 ? due : 50;
     }
     end = durable_step();
-    if (signal_end_seen() || end == 0 || out_is_over()) {
+    if (signal_end_seen() || end == 0 ||
+        (request_id != 0 && jobs_running() == 0 && !files_has(request_id))) {
         return END_ALL;
     }
     due = end > 0 && (due < 0 || end < due) ? end : due;
@@ -433,17 +411,16 @@ static int do_round(void)
     return turn((files || was_full) && out_room_for_data() ? 0 : due);
 }
 
-int server_main(const struct durable *durable, const char *request)
+int server_main(const struct durable *durable)
 {
     server_init();
     is_durable = durable != NULL;
     if (is_durable && !durable_open(durable)) {
         return WALDO_HAND_STATUS_ABSENT;
     }
-    if (request == NULL) {
+    greeted = is_one_shot;
+    if (!is_one_shot) {
         use_streams(is_durable ? -1 : STDIN_FILENO, is_durable ? -1 : STDOUT_FILENO);
-    } else if (!take_request(request)) {
-        return WALDO_HAND_STATUS_USAGE;
     }
     for (;;) {
         int err = do_round();

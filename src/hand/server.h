@@ -11,12 +11,9 @@
 #define OUT_DATA_MARK  (256u * 1024u)
 #define OUT_INPUT_MARK (1024u * 1024u)
 
-/*
- * durable: with the address and lease of a hand that outlives its sessions. request: of a one-shot.
- * Both NULL: one session on stdin and stdout.
- */
+/* durable: of a hand that outlives its sessions; NULL: one on stdin and stdout, or a one-shot. */
 struct durable;
-int server_main(const struct durable *durable, const char *request);
+int server_main(const struct durable *durable);
 /* 0, or the code of an ERROR: what is wrong with a first frame. */
 int check_hello(const struct frame *frame);
 
@@ -33,9 +30,6 @@ void out_output(uint8_t type, uint32_t id, uint64_t offset, const void *bytes, s
 void out_done(uint32_t id, int err, uint8_t where, uint8_t flags, uint64_t value);
 /* False if the output is broken. */
 bool out_flush(void);
-/* Waits for the frame that ends a request. */
-void out_watch(uint32_t id);
-bool out_is_over(void);
 
 /* Jobs. An id is in use as long as anything of its job exists. */
 bool jobs_has(uint32_t id);
@@ -93,6 +87,7 @@ struct durable {
 
 #define DURABLE_FDS 3u
 bool durable_open(const struct durable *durable);
+void durable_close(void); /* nobody may attach any more */
 void durable_poll(struct pollfd fds[DURABLE_FDS]);
 /* 0 or why the session is over: the code of an ERROR, or -1. */
 int durable_ready(const struct pollfd fds[DURABLE_FDS]);

@@ -198,7 +198,7 @@ static _Noreturn void child(void)
 {
     setsid();
     if (shared.has_terminal) {
-        ioctl(STDIN_FILENO, TIOCSCTTY, 0);
+        control_device(STDIN_FILENO, TIOCSCTTY, 0);
     }
     if (shared.cwd != NULL && chdir(shared.cwd) != 0) {
         shared.err = errno;

@@ -25,13 +25,15 @@
 #define RESOLVE_FLAGS (0x02u | 0x08u) /* RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH */
 #define NOREPLACE     1u
 
+#define SIGNAL_BIT(sig) (UINT64_C(1) << ((sig)-1))
+
 /* struct open_how of linux/openat2.h, which musl's include path does not hold. */
 struct how {
     uint64_t flags, mode, resolve;
 };
 
 static volatile sig_atomic_t end_seen;
-static sigset_t wait_mask;
+static uint64_t wait_mask; /* bit 0 is signal 1 */
 
 uint64_t now_ns(void)
 {
@@ -72,6 +74,11 @@ void close_fd(int *fd)
 int control_fd(int fd, int command, long value)
 {
     return (int)syscall(SYS_fcntl, fd, command, value);
+}
+
+int control_device(int fd, unsigned long command, long value)
+{
+    return (int)syscall(SYS_ioctl, fd, command, value);
 }
 
 int copy_fd(int from, int to, int flags)
@@ -127,7 +134,7 @@ void resize_pty(int fd, uint16_t rows, uint16_t columns)
 {
     struct winsize size = { .ws_row = rows, .ws_col = columns };
 
-    ioctl(fd, TIOCSWINSZ, &size);
+    control_device(fd, TIOCSWINSZ, (long)&size);
 }
 
 bool make_pty(int fds[2], uint16_t rows, uint16_t columns)
@@ -139,9 +146,9 @@ bool make_pty(int fds[2], uint16_t rows, uint16_t columns)
         return false;
     }
     resize_pty(fds[0], rows, columns);
-    fds[1] = ioctl(fds[0], TIOCSPTLCK, &unlock);
+    fds[1] = control_device(fds[0], TIOCSPTLCK, (long)&unlock);
     if (fds[1] == 0) {
-        fds[1] = ioctl(fds[0], GET_PTY_PEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+        fds[1] = control_device(fds[0], GET_PTY_PEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
     }
     if (fds[1] < 0) {
         int err = errno;
@@ -156,7 +163,7 @@ bool is_readable(int fd)
 {
     struct pollfd one = { .fd = fd, .events = POLLIN };
 
-    return ppoll(&one, 1, &(struct timespec){ 0 }, NULL) > 0;
+    return syscall(SYS_ppoll, &one, 1, &(struct timespec){ 0 }, NULL, 0) > 0;
 }
 
 void *map_pages(size_t size)
@@ -318,26 +325,28 @@ static void on_end(int sig)
     end_seen = 1;
 }
 
+static void set_mask(uint64_t mask)
+{
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof wait_mask);
+}
+
 void signals_init(bool is_server)
 {
     static const int ends[] = { SIGTERM, SIGINT, SIGHUP };
     struct sigaction action = { .sa_handler = SIG_DFL };
-    sigset_t all;
 
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
+    set_mask(UINT64_MAX);
     for (int sig = 1; sig <= 64; sig++) {
         sigaction(sig, &action, NULL);
     }
     action.sa_handler = on_child;
     sigaction(SIGCHLD, &action, NULL);
-    sigfillset(&wait_mask);
-    sigdelset(&wait_mask, SIGCHLD);
+    wait_mask = ~SIGNAL_BIT(SIGCHLD);
     if (is_server) {
         action.sa_handler = on_end;
         for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
             sigaction(ends[i], &action, NULL);
-            sigdelset(&wait_mask, ends[i]);
+            wait_mask &= ~SIGNAL_BIT(ends[i]);
         }
     }
 }
@@ -351,13 +360,11 @@ int wait_fds(struct pollfd *fds, size_t count, int64_t timeout_ms)
 {
     struct timespec ts = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000 };
 
-    return ppoll(fds, count, timeout_ms < 0 ? NULL : &ts, &wait_mask);
+    return (int)syscall(SYS_ppoll, fds, count, timeout_ms < 0 ? NULL : &ts, &wait_mask,
+                        sizeof wait_mask);
 }
 
 void signals_unblock(void)
 {
-    sigset_t none;
-
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    set_mask(0);
 }

@@ -23,6 +23,7 @@ void close_fd(int *fd);
 /* fcntl */
 int control_fd(int fd, int command, long value);
 /* dup3; the two must differ. */
+int control_device(int fd, unsigned long command, long value);
 int copy_fd(int from, int to, int flags);
 /* Connected, with message borders, close-on-exec. */
 int make_socket_pair(int fds[2]);
