@@ -195,13 +195,23 @@ static void on_looked_at(void *userdata, waldo_status status, const waldo_error 
     waldo__docker_inject(machine);
 }
 
+/* Podman says so with 500, as it says everything. */
+static int name_is_taken(const docker_call *call)
+{
+    waldo_str answer = waldo__buf_str(&call->answer);
+
+    return call->http_status == 409 ||
+           (call->http_status == 500 &&
+            waldo__str_search(answer, WALDO__S("already in use"), 0) < answer.len);
+}
+
 static void on_created(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
     waldo_error *made = NULL;
 
     machine->creating = 0;
-    if (status == WALDO_OK && machine->call.http_status == 409 && machine->options.name != NULL) {
+    if (status == WALDO_OK && machine->options.name != NULL && name_is_taken(&machine->call)) {
         machine->created = 0; /* another process was faster */
         waldo__docker_reach(machine);
         return;
