@@ -193,7 +193,7 @@ static void sparse_file(void **state)
     outcome_free(&out);
 }
 
-/* Large ones share the stream with each other and with commands; one fails before it is all sent. */
+/* They share the stream with each other and with commands; one fails before it is all sent. */
 static void large_ones_at_once(void **state)
 {
     enum { COUNT = 3, LENGTH = 6000000 };
