@@ -1,0 +1,154 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "durable.h"
+
+char address[64];
+pid_t hand;
+int is_root;
+
+void start_hand(const char *lease)
+{
+    static int count;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    snprintf(address, sizeof address, "waldo-test-%d-%d", (int)getpid(), ++count);
+    hand = client_exec("durable", address, lease, null);
+    close(null);
+}
+
+/* Attaches as soon as the hand listens. */
+void attach_first(struct client *client)
+{
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address));
+    uint64_t end = test_now_ms() + 30000;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    memcpy(name.sun_path + 1, address, strlen(address));
+    while (connect(fd, (struct sockaddr *)&name, len) != 0 && test_now_ms() < end) {
+        poll(NULL, 0, 2);
+    }
+    close(fd);
+    client_attach(client, address);
+    client->next_id = 1;
+}
+
+/* A later session: its ids are above those of commands that were kept. */
+void attach_next(struct client *client)
+{
+    client_attach(client, address);
+    client->next_id = 100;
+}
+
+int open_hand(void **state)
+{
+    (void)state;
+    start_hand(LONG_LEASE);
+    return 0;
+}
+
+/* Ends the hand as SIGTERM does. */
+int close_hand(void **state)
+{
+    (void)state;
+    kill(hand, SIGTERM);
+    assert_int_equal(client_status(hand), 0);
+    return 0;
+}
+
+/* The program where other users find it, for the time of the tests; false: no room. */
+static int copy_program(char folder[], char path[], size_t room)
+{
+    static char bytes[65536];
+    FILE *from = fopen(client_program, "rb"), *to;
+    size_t n;
+
+    if (from == NULL || mkdtemp(folder) == NULL || chmod(folder, 0755) != 0) {
+        return 0;
+    }
+    snprintf(path, room, "%s/waldo-hand", folder);
+    to = fopen(path, "wb");
+    if (to == NULL) {
+        return 0;
+    }
+    while ((n = fread(bytes, 1, sizeof bytes, from)) > 0) {
+        fwrite(bytes, 1, n, to);
+    }
+    fclose(from);
+    client_program = path;
+    return fclose(to) == 0 && chmod(path, 0755) == 0;
+}
+
+/* Without root: as root of a user namespace of our own. */
+static int become_root(void)
+{
+    char map[64];
+    int fd, good;
+
+    is_root = geteuid() == 0;
+    if (is_root) {
+        return 1;
+    }
+    snprintf(map, sizeof map, "0 %d 1", (int)geteuid());
+    if (unshare(CLONE_NEWUSER) != 0) {
+        return 0;
+    }
+    fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+    good = fd >= 0 && write(fd, map, strlen(map)) > 0;
+    close(fd);
+    return good;
+}
+
+/* Reads until the stream's end. */
+void read_to_end(struct client *client)
+{
+    int got;
+
+    while ((got = client_read(client, 30000)) > 0) {
+    }
+    assert_int_equal(got, 0);
+}
+
+waldo__hand_run kept(const char *label)
+{
+    waldo__hand_run run = WALDO__HAND_RUN_INIT;
+
+    run.flags = WALDO_HAND_RUN_KEEP | WALDO_HAND_RUN_MERGE | WALDO_HAND_RUN_STDIN;
+    run.tail[0] = 65536;
+    run.label = waldo__str(label);
+    return run;
+}
+
+int run_durable_tests(int argc, char **argv, const struct CMUnitTest *tests, size_t count)
+{
+    char folder[] = "/tmp/waldo-durable-XXXXXX", path[64];
+    int failed;
+
+    client_program = argc > 1 ? argv[1] : "waldo-hand";
+    if (!become_root()) {
+        fputs("skipped: neither root nor a user namespace, and only root may attach\n", stderr);
+        return 77;
+    }
+    if (!copy_program(folder, path, sizeof path)) {
+        fputs("the program cannot be copied\n", stderr);
+        return 1;
+    }
+    failed = _cmocka_run_group_tests("durable", tests, count, NULL, NULL);
+    unlink(path);
+    rmdir(folder);
+    return failed != 0;
+}
