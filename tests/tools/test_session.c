@@ -114,6 +114,11 @@ static void test_flood(void **state)
     assert_contains(text, "bytes omitted ...]");
     text = reply_of(f, "write_stdin", "{\"session_id\":1,\"stop\":true}");
     assert_true(strlen(text) < f->max_output + 600);
+    reply_of(f, "exec_command",
+             "{\"cmd\":\"read x; head -c 3000000 /dev/zero | tr '\\\\0' y\",\"yield_time_ms\":0}");
+    text = reply_of(f, "write_stdin",
+                    "{\"session_id\":2,\"chars\":\"go\\n\",\"yield_time_ms\":60000}");
+    assert_contains(text, "bytes omitted ...]");
     assert_contains(text, "Whole output: /tmp/waldo-output-");
 }
 
