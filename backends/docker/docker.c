@@ -622,4 +622,5 @@ const waldo_backend_ops waldo__backend_docker = {
     .channel = docker_channel_op,
     .describe = docker_describe,
     .detach = docker_detach,
+    .check = waldo__docker_check,
 };

@@ -174,6 +174,8 @@ waldo_channel *waldo__docker_channel_base(docker_channel *channel);
 
 /* ---- without a machine (query.c) ---- */
 
+void waldo__docker_check(const waldo_backend_env *env, const waldo_backend_spec *spec,
+                         const waldo_backend_call *call, waldo_backend_done_fn done);
 void waldo__docker_probe(const waldo_backend_env *env, const waldo_backend_call *call,
                          waldo_backend_done_fn done);
 void waldo__docker_list(const waldo_backend_env *env, const waldo_backend_call *call,

@@ -13,6 +13,8 @@ typedef struct query {
     waldo_backend_id_fn each; /* list */
     char *id;                 /* destroy */
     int probing;
+    int checking;
+    docker_options options; /* of a check */
     waldo_backend_done_fn done;
     void *userdata;
     waldo__task task; /* completion */
@@ -25,6 +27,7 @@ static void complete(void *userdata)
     query *q = userdata;
 
     waldo__docker_call_free(&q->call);
+    waldo__docker_options_free(&q->options);
     q->done(q->userdata, q->status, q->error);
     waldo_error_free(q->error);
     waldo__free(q->id);
@@ -158,6 +161,49 @@ static void list(query *q)
     waldo__buf_free(&path);
 }
 
+static void on_image(void *userdata, waldo_status status, const waldo_error *error)
+{
+    query *q = userdata;
+    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
+    waldo__json *doc = NULL;
+    waldo_str arch;
+
+    if (status == WALDO_OK && q->call.http_status == 404) {
+        if (q->options.pull == DOCKER_PULL_NEVER) {
+            q->status =
+                waldo_error_set(&q->error, WALDO_ENOTFOUND, WALDO_CLASS_BACKEND,
+                                "docker: the engine at %s has no image %s; fetch it with `docker "
+                                "pull %s`",
+                                q->engine.text, q->options.image, q->options.image);
+        }
+    } else if (status != WALDO_OK || q->call.http_status != 200) {
+        q->status =
+            waldo__docker_call_error(&q->call, status, error, "looking for the image", &q->error);
+    } else {
+        q->status = waldo__json_parse(waldo__buf_str(&q->call.answer), &limits, &doc, &q->error);
+        arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
+        if (q->status == WALDO_OK && arch.len > 0 && !waldo__str_is(arch, waldo__docker_arch())) {
+            q->status =
+                waldo_error_set(&q->error, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
+                                "docker: the image %s is for another processor", q->options.image);
+        }
+        waldo__json_free(doc);
+    }
+    complete(q);
+}
+
+static void look_at_image(query *q)
+{
+    waldo__buf path = WALDO__BUF_INIT(4096);
+
+    waldo__buf_puts(&path, "/images/");
+    waldo__docker_escape(&path, waldo__str(q->options.image));
+    waldo__buf_puts(&path, "/json");
+    waldo__docker_call_start(&q->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS, q->deadline_ns,
+                             on_image);
+    waldo__buf_free(&path);
+}
+
 static void on_ping(void *userdata, waldo_status status, const waldo_error *error)
 {
     query *q = userdata;
@@ -167,9 +213,12 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
             waldo__docker_call_error(&q->call, status, error, "asking for its version", &q->error);
     } else if (q->engine.version[0] == '\0') {
         q->status = waldo__docker_engine_agree(&q->engine, waldo__str(""), &q->error);
-    } else if (q->probing && waldo__docker_arch() == NULL) {
+    } else if ((q->probing || q->checking) && waldo__docker_arch() == NULL) {
         q->status = waldo_error_set(&q->error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
                                     "docker: an engine answers, but this build has no hand");
+    } else if (q->checking) {
+        look_at_image(q);
+        return;
     } else if (!q->probing) {
         list(q);
         return;
@@ -183,6 +232,8 @@ static void start(const waldo_backend_env *env, const waldo_backend_call *call, 
     query *q = WALDO__NEW(query);
 
     if (q == NULL) {
+        waldo__docker_options_free(&as.options);
+        waldo_error_free(as.error);
         as.done(call->userdata, WALDO_ENOMEM, NULL);
         return;
     }
@@ -190,7 +241,10 @@ static void start(const waldo_backend_env *env, const waldo_backend_call *call, 
     q->userdata = call->userdata;
     q->deadline_ns = call->deadline_ns;
     waldo__task_init(&q->task, complete, q);
-    q->status = waldo__docker_engine_find(&q->engine, env, waldo__str(""), &q->error);
+    if (q->status == WALDO_OK) {
+        q->status =
+            waldo__docker_engine_find(&q->engine, env, waldo__str(q->options.host), &q->error);
+    }
     waldo__docker_call_init(&q->call, &q->engine, q);
     if (q->status == WALDO_OK && id != NULL) {
         q->id = waldo__strdup(id);
@@ -219,4 +273,13 @@ void waldo__docker_destroy_id(const waldo_backend_env *env, const waldo_backend_
                               const char *id, waldo_backend_done_fn done)
 {
     start(env, call, (query){ .done = done }, id);
+}
+
+void waldo__docker_check(const waldo_backend_env *env, const waldo_backend_spec *spec,
+                         const waldo_backend_call *call, waldo_backend_done_fn done)
+{
+    query as = { .checking = 1, .done = done };
+
+    as.status = waldo__docker_options_parse(&as.options, spec, &as.error);
+    start(env, call, as, NULL);
 }

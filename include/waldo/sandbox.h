@@ -527,6 +527,21 @@ WALDO_API void waldo_sandbox_pack(waldo_sandbox *sandbox, const char *path, wald
 WALDO_API void waldo_sandbox_unpack(waldo_sandbox *sandbox, const char *path, waldo_str archive,
                                     waldo_sandbox_fn done, void *userdata);
 
+/**
+ * Find out whether a sandbox of a recipe could be opened here, without making one: is the program
+ * or the engine there, and what the string names, such as an image. Nothing is fetched.
+ *
+ * @param rt        exclusive
+ * @param spec      gets a reference
+ * @param done      called exactly once, from dispatch; WALDO_OK when one of its backends would
+ *                  serve, else the last one's refusal, WALDO_ENOTFOUND when that backend works but
+ *                  has not what the string names
+ * @param userdata  given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_check(waldo_runtime *rt, waldo_sandbox_spec *spec,
+                                   waldo_sandbox_fn done, void *userdata);
+
 /** One way to run sandboxes, as waldo_backend_probe() reports it. */
 typedef struct waldo_backend_report {
     uint32_t size;

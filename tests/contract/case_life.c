@@ -319,6 +319,41 @@ static void probing(void **state)
     assert_int_equal(r.usable, 1);
 }
 
+/* Whether one could be opened is told without opening it, and by the first that would serve. */
+static void checking_opens_nothing(void **state)
+{
+    contract *c = *state;
+    char own[64];
+    const char *const lists[][3] = { { own, NULL },
+                                     { "docker:no-such-image,host=unix:///no/engine", own, NULL },
+                                     { own, "docker:no-such-image,host=unix:///no/engine", NULL },
+                                     { "docker:no-such-image,host=unix:///no/engine", NULL },
+                                     { "no-such-backend:", NULL } };
+    static const waldo_status expected[] = { WALDO_OK, WALDO_OK, WALDO_OK, WALDO_EUNAVAILABLE,
+                                             WALDO_EINVAL };
+
+    if (waldo__backend_find(waldo__str("docker")) == NULL) {
+        skip();
+    }
+    snprintf(own, sizeof own, "%s:%s", c->backend->name, contract_target);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        waldo_sandbox_spec *spec =
+            waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = lists[i]));
+        outcome out;
+
+        outcome_init(&out);
+        waldo_sandbox_check(c->rt, spec, took_done, &out);
+        waldo_sandbox_spec_unref(spec);
+        assert_int_equal(out.count, 0);
+        drive(c, &out);
+        if (out.status != expected[i]) {
+            fail_msg("%zu: %s: %s", i, waldo_status_name(out.status), out.message);
+        }
+        assert_int_equal(strlen(out.message) > 0, expected[i] != WALDO_OK);
+        outcome_free(&out);
+    }
+}
+
 static void changes_open_nothing(void **state)
 {
     contract *c = *state;
@@ -396,6 +431,7 @@ const struct CMUnitTest life_cases[] = {
     CASE(next_backend),
     CASE(failing_to_open_can_be_tried_again),
     CASE(probing),
+    CASE(checking_opens_nothing),
     CASE(changes_open_nothing),
     CASE(turns_come_one_by_one),
     CASE(forked_child_does_no_harm),

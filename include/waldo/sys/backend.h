@@ -303,6 +303,13 @@ typedef struct waldo_backend_ops {
      * before; channel may be called again on one whose stream broke.
      */
     void (*detach)(waldo_machine *machine);
+    /**
+     * Optional. Could a machine of this spec be opened now? Makes none, fetches nothing, and costs
+     * little; WALDO_ENOTFOUND when the backend works and has not what the spec's target names.
+     * Without this op probe answers.
+     */
+    void (*check)(const waldo_backend_env *env, const waldo_backend_spec *spec,
+                  const waldo_backend_call *call, waldo_backend_done_fn done);
 } waldo_backend_ops;
 
 /**
