@@ -132,6 +132,94 @@ int choose_model(args *a)
     return EXIT_DONE;
 }
 
+/* ---- the sandbox ---- */
+
+/* Of an engine's images the first of these that is there is used; none is ever fetched. */
+static const char *const images[] = { "debian:12",
+                                      "debian:12-slim",
+                                      "debian:bookworm-slim",
+                                      "ubuntu:24.04",
+                                      "ubuntu:22.04",
+                                      "ubuntu:latest",
+                                      "python:3.12-slim",
+                                      "alpine:latest",
+                                      "waldo-quickstart:latest",
+                                      NULL };
+
+typedef struct check {
+    int over;
+    waldo_status status;
+} check;
+
+static void checked(void *userdata, waldo_status status, const waldo_error *error)
+{
+    check *c = userdata;
+
+    (void)error;
+    c->over = 1;
+    c->status = status;
+}
+
+/* Could this one be opened? WALDO_ENOTFOUND: the engine has no such image. */
+static waldo_status check_string(waldo_runtime *rt, const char *text)
+{
+    waldo_sandbox_spec *spec =
+        waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(text)));
+    check c = { .status = WALDO_ENOMEM };
+
+    if (spec != NULL) {
+        waldo_sandbox_check(rt, spec, checked, &c);
+        while (!c.over && waldo_runtime_step(rt, WALDO_FOREVER) == WALDO_OK) {
+        }
+    }
+    waldo_sandbox_spec_unref(spec);
+    return c.status;
+}
+
+/* A container of an image that is there, or NULL and why not. */
+static const char *find_container(const args *a, const char **ret_why)
+{
+    static char text[512], own[400];
+    const char *configured = config_get("image");
+    const char *const only[] = { own, NULL };
+    const char *const *list = configured != NULL ? only : images;
+    waldo_runtime *rt = open_runtime(a);
+    waldo_status status = WALDO_EUNAVAILABLE;
+
+    snprintf(own, sizeof own, "%s", configured != NULL ? configured : "");
+    for (size_t i = 0; rt != NULL && list[i] != NULL; i++) {
+        snprintf(text, sizeof text, "docker:%s", list[i]);
+        status = check_string(rt, text);
+        /* An engine that does not answer is not asked again. */
+        if (status != WALDO_ENOTFOUND && status != WALDO_ENOTSUP) {
+            break;
+        }
+    }
+    waldo_runtime_free(rt);
+    *ret_why = status != WALDO_ENOTFOUND && status != WALDO_ENOTSUP
+                   ? "bubblewrap on this machine, without network; no Docker engine can be used"
+               : configured != NULL
+                   ? "bubblewrap on this machine, without network; the Docker engine has not the "
+                     "image of the configuration file"
+                   : "bubblewrap on this machine, without network; the Docker engine has no image "
+                     "that serves: docker pull debian:12";
+    return status == WALDO_OK ? text : NULL;
+}
+
+static void choose_docker_or_local(args *a)
+{
+    const char *why = "bubblewrap on this machine, without network; it can work on the directory "
+                      "itself";
+
+    a->sandboxes[0] = a->mode == WALDO_WORKSPACE_COPY ? find_container(a, &why) : NULL;
+    if (a->sandboxes[0] != NULL) {
+        why = "a Docker engine answers and has the image; without network";
+    } else {
+        a->sandboxes[0] = "local:";
+    }
+    tell(a, "sandbox", a->sandboxes[0], why);
+}
+
 void choose_sandbox(args *a)
 {
     static char configured[512];
@@ -148,7 +236,6 @@ void choose_sandbox(args *a)
         a->sandboxes[0] = configured;
         tell(a, "sandbox", configured, "configuration file");
     } else {
-        a->sandboxes[0] = "local:";
-        tell(a, "sandbox", "local:", "bubblewrap on this machine, without network");
+        choose_docker_or_local(a);
     }
 }
