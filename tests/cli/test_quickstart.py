@@ -13,6 +13,12 @@ STUBS = {
                   'if grep -qx "$last" "$HOME/missing"; then exit 1; fi\nprintf "install ok installed"',
     "apt-get": 'echo "apt-get $*" >>"$HOME/calls"',
     "sudo": 'echo "sudo $*" >>"$HOME/calls"; exec "$@"',
+    "docker": 'case $1 in\n'
+              'version) exit "$(cat "$HOME/engine")" ;;\n'
+              'image) grep -qx "$3" "$HOME/images" ;;\n'
+              'import) echo "docker $*" >>"$HOME/calls"\n'
+              'tar -tv | grep -c busybox >"$HOME/imported"; exit "$(cat "$HOME/import-code")" ;;\n'
+              'esac',
     "id": 'cat "$HOME/uid"',
     "meson": 'echo "meson $*" >>"$HOME/calls"; touch "$2/build.ninja"',
     "ninja": 'echo "ninja $*" >>"$HOME/calls"\nif [ -f "$HOME/broken" ]; then echo "error: broken"; exit 1; fi\n'
@@ -35,7 +41,8 @@ def machine(tmp_path):
     for name, text in STUBS.items():
         program(tmp_path / "bin" / name, text)
     program(tmp_path / "waldo", WALDO)
-    for name, text in (("missing", ""), ("uid", "0"), ("code", "0"), ("calls", "")):
+    for name, text in (("missing", ""), ("uid", "0"), ("code", "0"), ("calls", ""),
+                       ("engine", "1"), ("images", ""), ("import-code", "0")):
         (tmp_path / name).write_text(text)
     (tmp_path / "work").mkdir()
     return tmp_path
@@ -113,3 +120,41 @@ def test_without_a_key_the_download_is_announced(machine):
 def test_wrong_use_explains_itself(machine, args):
     done = quickstart(machine, *args)
     assert done.returncode == 2 and "Usage: sh examples/quickstart.sh" in done.stderr and calls(machine) == ""
+
+
+# ---- the sandbox ----
+
+def test_without_an_engine_it_is_bubblewrap(machine):
+    done = quickstart(machine, "x")
+    assert "<-s><local:>" in done.stdout and "Sandbox: local: (bubblewrap; no Docker engine answers)" in done.stderr
+
+
+def test_an_image_that_is_there_is_used(machine):
+    (machine / "engine").write_text("0")
+    (machine / "images").write_text("waldo-quickstart\ndebian:bookworm-slim\n")
+    done = quickstart(machine, "x")
+    assert "<-s><docker:debian:bookworm-slim>" in done.stdout and "Go on?" not in done.stderr
+    assert "Sandbox: docker:debian:bookworm-slim (a Docker engine answers and has the image)" in done.stderr
+    assert "docker import" not in calls(machine)
+
+
+def test_an_engine_without_images_gets_one_after_consent(machine):
+    (machine / "engine").write_text("0")
+    done = quickstart(machine, "x", answer="n\n")
+    assert done.returncode == 1 and "will be made and imported" in done.stderr and "import" not in calls(machine)
+    done = quickstart(machine, "x", answer="y\n")
+    assert done.returncode == 0 and "<-s><docker:waldo-quickstart>" in done.stdout, done.stderr
+    assert "docker import - waldo-quickstart" in calls(machine) and int((machine / "imported").read_text()) > 100
+
+
+def test_an_import_that_fails_is_told(machine):
+    (machine / "engine").write_text("0")
+    (machine / "import-code").write_text("1")
+    done = quickstart(machine, "--yes", "x")
+    assert done.returncode == 1 and done.stdout == "" and "WALDO_SANDBOX=local:" in done.stderr
+
+
+def test_a_sandbox_that_was_named_is_used(machine):
+    (machine / "engine").write_text("0")
+    done = quickstart(machine, "x", WALDO_SANDBOX="local:,timeout=9")
+    assert "<-s><local:,timeout=9>" in done.stdout and "docker" not in calls(machine)
