@@ -246,7 +246,7 @@ int attach_main(const char *address)
     open_standard_fds();
     /* The durable hand may have been started a moment ago. */
     for (unsigned i = 0; (fd = open_address(address, SYS_connect)) < 0 && i < ATTACH_TRIES; i++) {
-        poll(NULL, 0, ATTACH_AGAIN_MS);
+        wait_fds(NULL, 0, ATTACH_AGAIN_MS);
     }
     if (fd < 0 || !give_streams(fd)) {
         return WALDO_HAND_STATUS_ABSENT;

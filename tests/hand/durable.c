@@ -4,14 +4,11 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "durable.h"
@@ -30,19 +27,8 @@ void start_hand(const char *lease)
     close(null);
 }
 
-/* Attaches as soon as the hand listens. */
 void attach_first(struct client *client)
 {
-    struct sockaddr_un name = { .sun_family = AF_UNIX };
-    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address));
-    uint64_t end = test_now_ms() + 30000;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    memcpy(name.sun_path + 1, address, strlen(address));
-    while (connect(fd, (struct sockaddr *)&name, len) != 0 && test_now_ms() < end) {
-        poll(NULL, 0, 2);
-    }
-    close(fd);
     client_attach(client, address);
     client->next_id = 1;
 }

@@ -11,7 +11,7 @@ extern pid_t hand;
 extern int is_root; /* of the machine: may become other users */
 
 void start_hand(const char *lease);
-/* Attaches as soon as the hand listens. */
+/* Attaching waits for a hand that was started just now. */
 void attach_first(struct client *client);
 /* A later session: its ids are above those of commands that were kept. */
 void attach_next(struct client *client);

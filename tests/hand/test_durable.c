@@ -275,7 +275,7 @@ static void test_lease(void **state)
     char script[64];
 
     (void)state;
-    start_hand("200");
+    start_hand("20000");
     attach_first(&client);
     assert_int_equal(lease(&client, 1)->done.err, 0);
     /* It does not run while there is a session. */
