@@ -204,6 +204,7 @@ int run_each(args *a, const char *prompt); /* each.c: `run --each` */
 int cmd_run(args *a);
 int cmd_chat(args *a);
 int cmd_exec(args *a);
+int cmd_cp(args *a);
 int cmd_ps(args *a);
 int cmd_gc(args *a);
 int cmd_doctor(args *a);

@@ -92,6 +92,11 @@ static void print_commands(void)
     }
 }
 
+static int takes_files(const command *c)
+{
+    return strcmp(c->name, "exec") == 0 || strcmp(c->name, "cp") == 0;
+}
+
 /* ---- bash ---- */
 
 static const char bash_begin[] =
@@ -229,7 +234,7 @@ static void print_zsh(void)
         for (int i = 0; option_at(c, i, &option); i++) {
             zsh_option(&option);
         }
-        printf("            '*: :%s'\n        ;;\n", strcmp(c->name, "exec") == 0 ? "_files" : " ");
+        printf("            '*: :%s'\n        ;;\n", takes_files(c) ? "_files" : " ");
     }
     printf("    esac\n}\n_waldo \"$@\"\n");
 }
@@ -281,7 +286,7 @@ static void print_fish(void)
     }
     printf("complete -c waldo -n __fish_use_subcommand -l help -d 'show the help'\n"
            "complete -c waldo -n __fish_use_subcommand -l version -d 'show what this build holds'\n"
-           "complete -c waldo -n '__fish_seen_subcommand_from exec' -F\n");
+           "complete -c waldo -n '__fish_seen_subcommand_from exec cp' -F\n");
     for (const command *c = commands; c->name != NULL; c++) {
         for (int i = 0; option_at(c, i, &option); i++) {
             fish_option(c, &option);

@@ -14,6 +14,8 @@ const command commands[] = {
     { "exec", "[options] [--] COMMAND [ARG]...",
       "run one command in a sandbox and pass its exit code on", "swMOEIyv", EXIT_EXEC_FAILED,
       cmd_exec },
+    { "cp", "[options] FROM TO", "copy files and folders: one of the two is @NAME:PATH, or :PATH",
+      "swv", EXIT_USAGE, cmd_cp },
     { "ps", "[options]", "list the sandboxes that exist beyond this process", "xlv", EXIT_USAGE,
       cmd_ps },
     { "gc", "[options]", "end sandboxes that were left over by processes that are gone", "nv",

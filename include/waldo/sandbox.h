@@ -498,13 +498,12 @@ WALDO_API void waldo_sandbox_restore(waldo_sandbox *sandbox, waldo_str archive,
 
 /**
  * Get a folder of the sandbox as a tar archive, as waldo_sandbox_snapshot() does the workspace.
- * Names in it are relative to the folder.
+ * Names in it are relative to the folder. Of a file or link it is the only entry.
  *
  * @param sandbox   exclusive; opened if need be
- * @param path      of the folder, absolute, or relative to the workspace; copied; NULL: the
- *                  workspace
+ * @param path      absolute, or relative to the workspace; copied; NULL: the workspace
  * @param done      called exactly once, from dispatch; failures as of waldo_sandbox_snapshot(), and
- *                  WALDO_ENOTFOUND, WALDO_EPATH (no folder)
+ *                  WALDO_ENOTFOUND
  * @param userdata  given to done
  * Thread: driving. Since: 0.1.
  */
@@ -541,6 +540,40 @@ WALDO_API void waldo_sandbox_unpack(waldo_sandbox *sandbox, const char *path, wa
  */
 WALDO_API void waldo_sandbox_check(waldo_runtime *rt, waldo_sandbox_spec *spec,
                                    waldo_sandbox_fn done, void *userdata);
+
+/**
+ * Copy a file or folder of the host into the sandbox, with modes and times. A folder's content goes
+ * into the folder at path, over what is there. Links are copied as links. The host's files are read
+ * during the call.
+ *
+ * @param sandbox    exclusive; opened if need be
+ * @param host_path  file or folder; a link to one is followed
+ * @param path       what it is to be, absolute, or relative to the workspace; copied
+ * @param done       called exactly once, from dispatch; may be NULL. WALDO_ENOTFOUND,
+ *                   WALDO_EACCESS, WALDO_ETOOBIG (workspace_max_bytes) as expected failures
+ * @param userdata   given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_upload(waldo_sandbox *sandbox, const char *host_path, const char *path,
+                                    waldo_sandbox_fn done, void *userdata);
+
+/**
+ * Copy a file or folder of the sandbox to the host, with modes and times; a folder's content goes
+ * into host_path, over what is there. The sandbox is not trusted: nothing is written through a
+ * link, and one that would lead out of host_path is refused before anything is made. The host's
+ * files are written before done is called.
+ *
+ * @param sandbox    exclusive; opened if need be
+ * @param path       file or folder, absolute, or relative to the workspace; copied
+ * @param host_path  what it is to be on the host; copied
+ * @param done       called exactly once, from dispatch; may be NULL. WALDO_ENOTFOUND,
+ *                   WALDO_EACCESS, WALDO_EPATH (such a link), WALDO_ETOOBIG (workspace_max_bytes)
+ *                   as expected failures
+ * @param userdata   given to done
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_sandbox_download(waldo_sandbox *sandbox, const char *path,
+                                      const char *host_path, waldo_sandbox_fn done, void *userdata);
 
 /** One way to run sandboxes, as waldo_backend_probe() reports it. */
 typedef struct waldo_backend_report {

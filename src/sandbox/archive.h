@@ -33,4 +33,23 @@ waldo_status waldo__unpacked_read(waldo__unpacked_list *list, waldo_str archive,
                                   waldo_error **ret_err);
 void waldo__unpacked_free(waldo__unpacked_list *list);
 
+/* As waldo_sandbox_pack(); is_file: what was asked for is a file or link, and the only entry. */
+typedef void (*waldo__packed_fn)(void *userdata, waldo_status status, waldo_str archive,
+                                 int is_file, const waldo_error *error);
+void waldo__pack(waldo_sandbox *sandbox, const char *path, waldo__packed_fn done, void *userdata);
+
+/* ---- the host's side (host_files.c); they work at once ---- */
+
+/* A file or folder of the host into an archive; a file under name. */
+waldo_status waldo__host_pack(const char *path, const char *name, uint64_t max_bytes,
+                              waldo__buf *archive, int *ret_is_file, waldo_error **ret_err);
+
+/*
+ * What was read into a folder of the host, which is made when it is missing. Nothing is written
+ * through a link that is there, and a link that would lead out of the folder is refused before
+ * anything is made. The list may come from a hostile sandbox.
+ */
+waldo_status waldo__host_unpack(const waldo__unpacked_list *list, const char *folder,
+                                waldo_error **ret_err);
+
 #endif

@@ -34,6 +34,7 @@ struct packing {
     waldo__op *op; /* NULL: over */
     waldo_sandbox *sandbox;
     char *folder;
+    int is_file; /* what was asked for is a file or link: the only entry */
     size_t in_flight;
     size_t in_bytes;
     struct {
@@ -52,6 +53,7 @@ typedef struct pack_op {
     waldo__op op;
     packing *pack;
     waldo_archive_fn done;
+    waldo__packed_fn packed; /* or this */
     void *userdata;
 } pack_op;
 
@@ -310,23 +312,83 @@ static void on_list(void *userdata, waldo_status status, const waldo_file_info *
     go_on(pack);
 }
 
+static void list(packing *pack)
+{
+    pack->in_flight++;
+    waldo__sandbox_list(pack->sandbox, pack->folder, 1, FILES_MAX, on_list, pack);
+}
+
+/* A single file is packed under its own name. */
+static waldo_status take_single(packing *pack, const waldo_file_info *from)
+{
+    waldo_file_info info = *from;
+    size_t len = strlen(pack->folder);
+    char *slash;
+
+    while (len > 1 && pack->folder[len - 1] == '/') {
+        pack->folder[--len] = '\0';
+    }
+    slash = strrchr(pack->folder, '/');
+    pack->is_file = 1;
+    info.name = waldo__str(slash != NULL ? slash + 1 : pack->folder);
+    if (take_info(pack, &info) != WALDO_OK) {
+        return WALDO_ENOMEM;
+    }
+    if (slash == NULL) {
+        memcpy(pack->folder, ".", sizeof ".");
+    } else {
+        slash[slash == pack->folder] = '\0';
+    }
+    return WALDO_OK;
+}
+
+static void on_stat(void *userdata, waldo_status status, const waldo_file_info *infos, size_t count,
+                    const waldo_error *error)
+{
+    packing *pack = userdata;
+
+    if (!back(pack)) {
+        return;
+    }
+    if (status != WALDO_OK || count != 1) {
+        waldo_error *copy = waldo_error_copy(error);
+
+        waldo__error_prefix(copy, "archive");
+        waldo__op_end(pack->op, status != WALDO_OK ? status : WALDO_EPROTO, copy);
+    } else if (S_ISDIR(infos[0].mode)) {
+        list(pack);
+    } else if (take_single(pack, &infos[0]) != WALDO_OK) {
+        waldo__op_end(pack->op, WALDO_ENOMEM, NULL);
+    } else {
+        go_on(pack);
+    }
+}
+
 /* ---- the op ---- */
 
 static void pack_start(waldo__op *op)
 {
     packing *pack = ((pack_op *)op)->pack;
 
+    if (strcmp(pack->folder, ".") == 0) {
+        list(pack);
+        return;
+    }
     pack->in_flight++;
-    waldo__sandbox_list(op->sandbox, pack->folder, 1, FILES_MAX, on_list, pack);
+    waldo__sandbox_stat(op->sandbox, pack->folder, on_stat, pack);
 }
 
 static void pack_finish(waldo__op *op, waldo_status status, const waldo_error *error)
 {
     pack_op *wanted = (pack_op *)op;
+    waldo_str archive =
+        status == WALDO_OK ? waldo__buf_str(&wanted->pack->archive) : waldo__str("");
 
-    wanted->done(wanted->userdata, status,
-                 status == WALDO_OK ? waldo__buf_str(&wanted->pack->archive) : waldo__str(""),
-                 error);
+    if (wanted->done != NULL) {
+        wanted->done(wanted->userdata, status, archive, error);
+    } else {
+        wanted->packed(wanted->userdata, status, archive, wanted->pack->is_file, error);
+    }
 }
 
 static void pack_op_free(waldo__op *op)
@@ -342,8 +404,8 @@ static const waldo__op_kind pack_kind = { .start = pack_start,
                                           .finish = pack_finish,
                                           .free = pack_op_free };
 
-void waldo_sandbox_pack(waldo_sandbox *sandbox, const char *path, waldo_archive_fn done,
-                        void *userdata)
+static void begin(waldo_sandbox *sandbox, const char *path, waldo_archive_fn done,
+                  waldo__packed_fn packed_done, void *userdata)
 {
     pack_op *wanted = WALDO__NEW(pack_op);
     packing *pack = WALDO__NEW(packing);
@@ -354,7 +416,11 @@ void waldo_sandbox_pack(waldo_sandbox *sandbox, const char *path, waldo_archive_
         waldo__free(wanted);
         waldo__free(pack);
         waldo__free(folder);
-        done(userdata, WALDO_ENOMEM, waldo__str(""), NULL);
+        if (done != NULL) {
+            done(userdata, WALDO_ENOMEM, waldo__str(""), NULL);
+        } else {
+            packed_done(userdata, WALDO_ENOMEM, waldo__str(""), 0, NULL);
+        }
         return;
     }
     pack->op = &wanted->op;
@@ -367,8 +433,20 @@ void waldo_sandbox_pack(waldo_sandbox *sandbox, const char *path, waldo_archive_
     }
     wanted->pack = pack;
     wanted->done = done;
+    wanted->packed = packed_done;
     wanted->userdata = userdata;
     waldo__op_begin(sandbox, &wanted->op, &pack_kind);
+}
+
+void waldo__pack(waldo_sandbox *sandbox, const char *path, waldo__packed_fn done, void *userdata)
+{
+    begin(sandbox, path, NULL, done, userdata);
+}
+
+void waldo_sandbox_pack(waldo_sandbox *sandbox, const char *path, waldo_archive_fn done,
+                        void *userdata)
+{
+    begin(sandbox, path, done, NULL, userdata);
 }
 
 void waldo_sandbox_snapshot(waldo_sandbox *sandbox, waldo_archive_fn done, void *userdata)

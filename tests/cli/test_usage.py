@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from program import BUILD, PROGRAM, ROOT, Terminal
 
-COMMANDS = ("run", "chat", "exec", "ps", "gc", "doctor")
+COMMANDS = ("run", "chat", "exec", "cp", "ps", "gc", "doctor")
 MANUAL = ROOT / "docs" / "man" / "waldo.1"
 COMPLETIONS = BUILD / "examples" / "cli" / "completions"
 OPTION = re.compile(r"^  (?:-(\w),|   ) --([a-z-]+)", re.M)
@@ -68,6 +68,14 @@ def test_the_version_names_what_is_built_in():
     (["chat", "-m", "walk:x", "-s", "local:"], "chat:"),
     (["doctor", "word"], "takes no words"),
     (["ps", "word"], "takes no words"),
+    (["cp"], "FROM and TO"),
+    (["cp", "a", "b"], "one of FROM and TO"),
+    (["cp", "@a:x", "@b:y"], "one of FROM and TO"),
+    (["cp", "@a", "b"], "@NAME:PATH"),
+    (["cp", "@a:", "b"], "@NAME:PATH"),
+    (["cp", "-s", "local:", "@a:x", "b"], "given twice"),
+    (["cp", "-s", "walk:", ":x", "b"], "local:"),
+    (["cp", "@a b:x", "y"], "behind the @"),
     (["gc", "word"], "takes no words"),
     (["gc", "--json"], "--json"),
     (["completion", "walk"], "bash"),
