@@ -6,7 +6,12 @@
 #include "base/header.h"
 #include "docker.h"
 
-enum { BODY_MAX = 1024 * 1024, ANSWER_MAX = 16 * 1024 * 1024, PATH_MAX_LEN = 8192 };
+enum {
+    BODY_MAX = 1024 * 1024,
+    ANSWER_MAX = 16 * 1024 * 1024,
+    PATH_MAX_LEN = 16 * 1024,
+    PATH_STAT_MAX = 16 * 1024
+};
 
 static void failed(void *userdata)
 {
@@ -23,6 +28,7 @@ void waldo__docker_call_init(docker_call *call, docker_engine *engine, void *use
     *call = (docker_call){ .engine = engine,
                            .body = WALDO__BUF_INIT(BODY_MAX),
                            .answer = WALDO__BUF_INIT(ANSWER_MAX),
+                           .path_stat = WALDO__BUF_INIT(PATH_STAT_MAX),
                            .userdata = userdata };
     waldo__task_init(&call->failed_task, failed, call);
 }
@@ -41,6 +47,7 @@ void waldo__docker_call_free(docker_call *call)
     call->failure = NULL;
     waldo__buf_free(&call->body);
     waldo__buf_free(&call->answer);
+    waldo__buf_free(&call->path_stat);
 }
 
 static void on_head(void *userdata, const waldo__http_head *head)
@@ -49,6 +56,9 @@ static void on_head(void *userdata, const waldo__http_head *head)
     waldo_str version;
 
     call->http_status = head->status;
+    if (waldo__header_get(head->headers, "X-Docker-Container-Path-Stat", &version)) {
+        waldo__buf_add_str(&call->path_stat, version);
+    }
     call->engine->podman |= waldo__header_get(head->headers, "Libpod-Api-Version", &version);
     if (call->engine->version[0] == '\0' && head->status == 200 &&
         waldo__header_get(head->headers, "Api-Version", &version)) {
@@ -77,8 +87,12 @@ static waldo_status take_lines(docker_call *call)
 static waldo_status on_body(void *userdata, waldo_str bytes)
 {
     docker_call *call = userdata;
-    waldo_status status = waldo__buf_add_str(&call->answer, bytes);
+    waldo_status status;
 
+    if (call->on_bytes != NULL && call->http_status == 200) {
+        return call->on_bytes(call->userdata, bytes);
+    }
+    status = waldo__buf_add_str(&call->answer, bytes);
     if (status == WALDO_OK && call->on_line != NULL && call->http_status == 200) {
         status = take_lines(call);
     }
@@ -128,6 +142,7 @@ void waldo__docker_call_start(docker_call *call, const char *method, const char 
     call->done = done;
     call->http_status = 0;
     waldo__buf_clear(&call->answer);
+    waldo__buf_clear(&call->path_stat);
     if (engine->path[0] != '\0') {
         waldo__buf_puts(&url, "http://localhost");
     } else {

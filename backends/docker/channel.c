@@ -9,7 +9,15 @@
 #include "loop/sendq.h"
 #include "docker.h"
 
-enum { PIECE = 64 * 1024, PIECES = 4, HEAD_MAX = 64 * 1024, WORDS_MAX = 2048, WHY_MS = 2000 };
+enum {
+    PIECE = 64 * 1024,
+    PIECES = 4,
+    HEAD_MAX = 64 * 1024,
+    WORDS_MAX = 2048,
+    WHY_MS = 2000,
+    SPEAK_MS = 20000,
+    FRAME_HEAD = 8
+};
 #define QUEUE_MAX ((size_t)256 * 1024 * 1024)
 
 typedef enum stage { CONNECTING, ASKING, ATTACHED, OVER, TOLD } stage;
@@ -40,6 +48,8 @@ struct docker_channel {
     docker_call why;  /* asks how the container ended */
     waldo__task read_task;
     waldo__task drained_task;
+    docker_call_fn awaited; /* NULL: nobody waits for the container's first word */
+    void *awaited_by;
     int listening;
     int paused;
     int got_bytes;
@@ -54,8 +64,8 @@ static unsigned wanted(const docker_channel *ch)
     if (ch->stage == CONNECTING) {
         return WALDO__WRITE;
     }
-    if (ch->stage == ASKING ||
-        (ch->stage == ATTACHED && ch->listening && !ch->paused && !ch->read_task.queued)) {
+    if (ch->stage == ASKING || (ch->stage == ATTACHED && (ch->listening || ch->awaited != NULL) &&
+                                !ch->paused && !ch->read_task.queued)) {
         events |= WALDO__READ;
     }
     return waldo__sendq_left(&ch->out) > 0 && ch->stage < OVER ? events | WALDO__WRITE : events;
@@ -138,6 +148,7 @@ static void tell_over(void *userdata, waldo_status status, const waldo_error *er
     docker_channel *ch = userdata;
     waldo__buf text = WALDO__BUF_INIT(WORDS_MAX);
     waldo_error *told = NULL;
+    int ended;
 
     if (ch->stage == TOLD) {
         return;
@@ -161,11 +172,18 @@ static void tell_over(void *userdata, waldo_status status, const waldo_error *er
     if (ch->words.len > 0) {
         waldo__buf_printf(&text, "; it said: %s", waldo__buf_str(&ch->words).ptr);
     }
+    ended = status == WALDO_OK && ch->status == WALDO_OK;
     status = ch->got_bytes ? WALDO_ELOST : WALDO_EUNAVAILABLE;
+    status = ch->awaited != NULL && ended ? WALDO_ESTART : status;
     waldo_error_set(&told, status, WALDO_CLASS_BACKEND, "docker: %s", waldo__buf_str(&text).ptr);
     ch->in_callback++;
     if (ch->listening) {
         ch->events.on_closed(ch->events.userdata, status, told);
+    } else if (ch->awaited != NULL) {
+        docker_call_fn awaited = ch->awaited;
+
+        ch->awaited = NULL;
+        awaited(ch->awaited_by, status, told);
     }
     waldo_error_free(told);
     waldo__buf_free(&text);
@@ -217,6 +235,11 @@ static void too_late(void *userdata)
     docker_channel *ch = userdata;
     waldo_error *error = NULL;
 
+    if (ch->stage == ATTACHED) {
+        ch->status = WALDO_EUNAVAILABLE;
+        stream_over(ch);
+        return;
+    }
     waldo_error_set(&error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
                     "docker: %s: the engine at %s did not answer in time", ch->what,
                     ch->engine.text);
@@ -347,6 +370,70 @@ static void read_some(void *userdata)
     }
 }
 
+/* ---- before anyone listens ---- */
+
+/* Is there a byte of output in what was read, or what is no frame at all? */
+static int has_spoken(waldo_str text)
+{
+    while (text.len > FRAME_HEAD) {
+        const unsigned char *head = (const unsigned char *)text.ptr;
+        size_t len = (size_t)head[4] << 24 | (size_t)head[5] << 16 | (size_t)head[6] << 8 | head[7];
+
+        if ((head[0] <= WALDO__DOCKER_STDOUT && len > 0) || head[0] > WALDO__DOCKER_ERROR) {
+            return 1;
+        }
+        len += FRAME_HEAD;
+        text = len < text.len ? waldo__strn(text.ptr + len, text.len - len) : waldo__str("");
+    }
+    return 0;
+}
+
+static waldo_status on_last_words(void *userdata, waldo__docker_stream stream, waldo_str bytes)
+{
+    docker_channel *ch = userdata;
+
+    (void)stream;
+    waldo__buf_add_str(&ch->words, bytes);
+    return WALDO_OK;
+}
+
+static void await_some(void *userdata)
+{
+    docker_channel *ch = userdata;
+    char *room = waldo__buf_reserve(&ch->head, PIECE / 4);
+    ssize_t len = room != NULL ? recv(ch->fd, room, PIECE / 4, MSG_DONTWAIT) : -1;
+    docker_call_fn awaited = ch->awaited;
+    int failed = len < 0 && room != NULL && errno != EAGAIN && errno != EINTR;
+
+    if (len > 0) {
+        waldo__buf_commit(&ch->head, (size_t)len);
+    }
+    if (room == NULL || has_spoken(waldo__buf_str(&ch->head))) {
+        ch->awaited = NULL;
+        waldo__timer_disarm(ch->loop, &ch->timer);
+        ch->in_callback++;
+        awaited(ch->awaited_by, WALDO_OK, NULL);
+        if (leave(ch)) {
+            update(ch);
+        }
+    } else if (len == 0 || failed) {
+        ch->status =
+            waldo__docker_frames_feed(&ch->frames, waldo__buf_str(&ch->head), on_last_words, ch);
+        stream_over(ch);
+    } else {
+        update(ch);
+    }
+}
+
+void waldo__docker_channel_await(docker_channel *ch, docker_call_fn done, void *userdata)
+{
+    ch->awaited = done;
+    ch->awaited_by = userdata;
+    ch->read_task.fn = await_some;
+    waldo__task_queue(ch->loop, &ch->read_task);
+    waldo__timer_arm(ch->loop, &ch->timer, waldo__deadline_ns(SPEAK_MS));
+}
+
 static void tell_drained(void *userdata)
 {
     docker_channel *ch = userdata;
@@ -370,7 +457,7 @@ static void on_ready(void *userdata, unsigned events)
     if ((events & (WALDO__READ | WALDO__HANGUP)) != 0) {
         if (ch->stage == ASKING) {
             read_answer(ch);
-        } else if (ch->stage == ATTACHED && ch->listening && !ch->paused) {
+        } else if (ch->stage == ATTACHED && !ch->paused && (ch->listening || ch->awaited != NULL)) {
             waldo__task_queue(ch->loop, &ch->read_task);
         }
     }
@@ -385,6 +472,7 @@ static void channel_listen(waldo_channel *channel, const waldo_channel_events *e
 
     ch->events = *events;
     ch->listening = 1;
+    ch->read_task.fn = read_some;
     if (ch->head.len > 0) {
         waldo__task_queue(ch->loop, &ch->read_task);
     }

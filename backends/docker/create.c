@@ -114,6 +114,19 @@ static int parse_pull(docker_options *options, waldo_str text)
     return 0;
 }
 
+static int parse_hand(docker_options *options, waldo_str text)
+{
+    static const char *const names[] = { "auto", "never", "always" };
+
+    for (size_t i = 0; i < WALDO__COUNT(names); i++) {
+        if (waldo__str_is(text, names[i])) {
+            options->hand = (docker_hand)i;
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static waldo_status bad(waldo_error **ret_err, const char *what)
 {
     return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "docker: %s", what);
@@ -158,6 +171,7 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
     waldo_str platform = option(spec, "platform");
     waldo_str runtime = option(spec, "runtime");
     waldo_str tmp = option(spec, "tmp");
+    waldo_str hand = option(spec, "hand");
 
     if (spec->target.len == 0 && !options->find) {
         return bad(ret_err, "name an image, such as docker:debian:12");
@@ -176,6 +190,15 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
     }
     if (runtime.len > 0 && !in_class(runtime, "-._/")) {
         return bad(ret_err, "runtime must be the name of a runtime of the engine, such as runsc");
+    }
+    if (hand.len > 0 && !parse_hand(options, hand)) {
+        return bad(ret_err, "hand must be auto (the default), never or always");
+    }
+    if (options->hand == DOCKER_HAND_NEVER && (spec->lease_ms > 0 || spec->name != NULL)) {
+        return bad(ret_err, "without a hand nothing outlives this process: no lease, no name");
+    }
+    if (spec->lease_ms > 0 || spec->name != NULL) {
+        options->hand = DOCKER_HAND_ALWAYS;
     }
     options->isolation = waldo__docker_grade(runtime);
     if (spec->min_isolation > options->isolation) {
@@ -288,6 +311,53 @@ static void put_limits(const docker_options *options, waldo__json_writer *jw)
     waldo__jw_end(jw, ']');
 }
 
+/* In memory. */
+static void put_tmpfs(const docker_options *options, const docker_engine *engine,
+                      waldo__json_writer *jw)
+{
+    char tmp[128];
+    int used;
+
+    waldo__jw_object(jw, "Tmpfs");
+    used = snprintf(tmp, sizeof tmp, "rw,exec,nosuid,nodev,size=%llu,mode=1777",
+                    (unsigned long long)options->tmp);
+    if (!engine->podman) { /* which refuses them; runc 1.1 keeps the mode that the image's has */
+        snprintf(tmp + used, sizeof tmp - (size_t)used, ",uid=%u,gid=%u", (unsigned)options->uid,
+                 (unsigned)options->gid);
+    }
+    waldo__jw_str(jw, "/tmp", waldo__str(tmp));
+    waldo__jw_end(jw, '}');
+}
+
+/*
+ * In memory as well, but a volume, so that the engine's archives see it: without a hand there is no
+ * other way to it (moby, volume/local).
+ */
+static void put_tmp_volume(const docker_options *options, waldo__json_writer *jw)
+{
+    char text[160];
+
+    snprintf(text, sizeof text, "size=%llu,uid=%u,gid=%u,mode=1777,nosuid,nodev",
+             (unsigned long long)options->tmp, (unsigned)options->uid, (unsigned)options->gid);
+    waldo__jw_array(jw, "Mounts");
+    waldo__jw_object(jw, NULL);
+    waldo__jw_str(jw, "Type", WALDO__S("volume"));
+    waldo__jw_str(jw, "Target", WALDO__S("/tmp"));
+    waldo__jw_object(jw, "VolumeOptions");
+    waldo__jw_bool(jw, "NoCopy", 1);
+    waldo__jw_object(jw, "DriverConfig");
+    waldo__jw_str(jw, "Name", WALDO__S("local"));
+    waldo__jw_object(jw, "Options");
+    waldo__jw_str(jw, "type", WALDO__S("tmpfs"));
+    waldo__jw_str(jw, "device", WALDO__S("tmpfs"));
+    waldo__jw_str(jw, "o", waldo__str(text));
+    waldo__jw_end(jw, '}');
+    waldo__jw_end(jw, '}');
+    waldo__jw_end(jw, '}');
+    waldo__jw_end(jw, '}');
+    waldo__jw_end(jw, ']');
+}
+
 /*
  * The hand is process 1: it reaps, and nothing inside can kill or stop it. The network is "none"
  * without NetworkDisabled, for with that /etc/hosts would not be made and localhost not resolve.
@@ -295,11 +365,9 @@ static void put_limits(const docker_options *options, waldo__json_writer *jw)
 static void put_host_config(const docker_options *options, const docker_engine *engine,
                             waldo__json_writer *jw)
 {
-    char tmp[128];
-    int used;
-
     waldo__jw_object(jw, "HostConfig");
-    waldo__jw_bool(jw, "Init", 0);
+    /* Without a hand nobody reaps; Podman's own init is a package of its own. */
+    waldo__jw_bool(jw, "Init", options->main != DOCKER_MAIN_HAND && !engine->podman);
     waldo__jw_bool(jw, "AutoRemove", 1);
     waldo__jw_str(jw, "NetworkMode", waldo__str(options->net ? "default" : "none"));
     waldo__jw_str(jw, "IpcMode", WALDO__S("private"));
@@ -311,15 +379,11 @@ static void put_host_config(const docker_options *options, const docker_engine *
     waldo__jw_end(jw, ']');
     waldo__jw_bool(jw, "Privileged", 0);
     waldo__jw_bool(jw, "ReadonlyRootfs", 1);
-    waldo__jw_object(jw, "Tmpfs");
-    used = snprintf(tmp, sizeof tmp, "rw,exec,nosuid,nodev,size=%llu,mode=1777",
-                    (unsigned long long)options->tmp);
-    if (!engine->podman) { /* which refuses them; runc 1.1 keeps the mode that the image's has */
-        snprintf(tmp + used, sizeof tmp - (size_t)used, ",uid=%u,gid=%u", (unsigned)options->uid,
-                 (unsigned)options->gid);
+    if (options->main == DOCKER_MAIN_HAND) {
+        put_tmpfs(options, engine, jw);
+    } else if (!engine->podman) {
+        put_tmp_volume(options, jw);
     }
-    waldo__jw_str(jw, "/tmp", waldo__str(tmp));
-    waldo__jw_end(jw, '}');
     put_limits(options, jw);
     if (options->runtime != NULL) {
         waldo__jw_str(jw, "Runtime", waldo__str(options->runtime));
@@ -345,6 +409,22 @@ static void put_arguments(const docker_options *options, waldo__json_writer *jw)
         waldo__jw_str(jw, NULL, waldo__str(text));
         snprintf(text, sizeof text, "%lld", (long long)options->lease_ms);
         waldo__jw_str(jw, NULL, waldo__str(text));
+    }
+    waldo__jw_end(jw, ']');
+}
+
+/* The shell says something at once, so that it is known to run. */
+static void put_main(const docker_options *options, waldo__json_writer *jw)
+{
+    static const char *const mains[][4] = {
+        [DOCKER_MAIN_HAND] = { HAND_FOLDER "/" HAND_NAME },
+        [DOCKER_MAIN_SHELL] = { "/bin/sh", "-c", "echo; while read -r x; do :; done" },
+        [DOCKER_MAIN_CAT] = { "cat" }
+    };
+
+    waldo__jw_array(jw, "Entrypoint");
+    for (const char *const *word = mains[options->main]; *word != NULL; word++) {
+        waldo__jw_str(jw, NULL, waldo__str(*word));
     }
     waldo__jw_end(jw, ']');
 }
@@ -385,9 +465,7 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
     waldo__json_writer_init(&jw, out);
     waldo__jw_object(&jw, NULL);
     waldo__jw_str(&jw, "Image", waldo__str(options->image));
-    waldo__jw_array(&jw, "Entrypoint");
-    waldo__jw_str(&jw, NULL, WALDO__S(HAND_FOLDER "/" HAND_NAME));
-    waldo__jw_end(&jw, ']');
+    put_main(options, &jw);
     put_arguments(options, &jw);
     waldo__jw_object(&jw, "Healthcheck");
     waldo__jw_array(&jw, "Test");
@@ -408,6 +486,10 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
     waldo__jw_bool(&jw, "StdinOnce", options->lease_ms == 0);
     waldo__jw_str(&jw, "StopSignal", WALDO__S("SIGKILL"));
     waldo__jw_object(&jw, "Volumes");
+    if (options->main != DOCKER_MAIN_HAND && engine->podman) {
+        waldo__jw_object(&jw, "/tmp");
+        waldo__jw_end(&jw, '}');
+    }
     waldo__jw_object(&jw, HAND_FOLDER);
     waldo__jw_end(&jw, '}');
     waldo__jw_object(&jw, WORKSPACE);
@@ -476,10 +558,10 @@ waldo_status waldo__docker_put_hand(waldo__buf *out)
  * The volume's own folder belongs to root, and no root is inside to give it away. An entry named
  * "/" is the folder that is unpacked into; one named "." is skipped (moby, pkg/archive).
  */
-waldo_status waldo__docker_put_workspace(const docker_options *options, waldo__buf *out)
+waldo_status waldo__docker_put_owner(const docker_options *options, uint32_t mode, waldo__buf *out)
 {
     const waldo__tar_entry entry = {
-        .name = "/", .is_folder = 1, .mode = 0755, .uid = options->uid, .gid = options->gid
+        .name = "/", .is_folder = 1, .mode = mode, .uid = options->uid, .gid = options->gid
     };
     waldo_status status = waldo__tar_put(out, &entry);
 

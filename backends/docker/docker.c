@@ -9,7 +9,7 @@
 enum { ABANDON_MS = 250 };
 
 static const char *const option_names[] = { "user", "runtime", "pull", "platform",
-                                            "host", "tmp",     NULL };
+                                            "host", "tmp",     "hand", NULL };
 
 static void machine_free(waldo_machine *machine)
 {
@@ -20,8 +20,10 @@ static void machine_free(waldo_machine *machine)
     waldo__task_cancel(loop, &machine->save_task);
     waldo__timer_disarm(loop, &machine->timer);
     waldo__docker_call_free(&machine->call);
+    waldo__docker_plain_free(&machine->plain);
     waldo__docker_channel_free(machine->channel);
     waldo__docker_options_free(&machine->options);
+    waldo__buf_free(&machine->note);
     waldo__buf_free(&machine->pull_error);
     waldo_error_free(machine->error);
     waldo__free(machine->saved_run);
@@ -68,18 +70,43 @@ void waldo__docker_begin(waldo_machine *machine, const char *method, const char 
     waldo__buf_free(&path);
 }
 
-static void on_started(void *userdata, waldo_status status, const waldo_error *error)
+/* The shell is there. */
+static void on_spoken(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
 
+    if (status == WALDO_ESTART && waldo__docker_try_other(machine, waldo_error_message(error))) {
+        return;
+    }
+    if (status == WALDO_OK) {
+        waldo__docker_plain_opened(machine);
+    } else {
+        waldo__docker_opened(machine, WALDO_EUNAVAILABLE, waldo_error_copy(error));
+    }
+}
+
+static void on_started(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+    waldo_error *made = NULL;
     int code = machine->call.http_status;
 
     /* 304: one with a name, which another process has started meanwhile. */
     if (status != WALDO_OK || (code != 204 && !(code == 304 && machine->options.name != NULL))) {
-        waldo__docker_open_failed(machine, status, error, "starting the container");
+        waldo__docker_call_error(&machine->call, status, error, "starting the container", &made);
+        if (status != WALDO_OK || !waldo__docker_try_other(machine, waldo_error_message(made))) {
+            waldo__docker_open_failed(machine, status, error, "starting the container");
+        }
+        waldo_error_free(made);
         return;
     }
-    waldo__docker_opened(machine, WALDO_OK, NULL);
+    if (machine->options.main == DOCKER_MAIN_SHELL) {
+        waldo__docker_channel_await(machine->channel, on_spoken, machine);
+    } else if (machine->options.main == DOCKER_MAIN_CAT) {
+        waldo__docker_plain_opened(machine);
+    } else {
+        waldo__docker_opened(machine, WALDO_OK, NULL);
+    }
 }
 
 static void on_attached(void *userdata, waldo_status status, const waldo_error *error)
@@ -124,6 +151,12 @@ static void on_workspace(void *userdata, waldo_status status, const waldo_error 
     }
 }
 
+static void give_workspace(waldo_machine *machine)
+{
+    waldo__docker_put_owner(&machine->options, 0755, &machine->call.body);
+    waldo__docker_begin(machine, "PUT", "/archive?path=/workspace", DOCKER_SLOW_MS, on_workspace);
+}
+
 static void on_hand(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
@@ -133,8 +166,7 @@ static void on_hand(void *userdata, waldo_status status, const waldo_error *erro
         return;
     }
     waldo__buf_clear(&machine->call.body);
-    waldo__docker_put_workspace(&machine->options, &machine->call.body);
-    waldo__docker_begin(machine, "PUT", "/archive?path=/workspace", DOCKER_SLOW_MS, on_workspace);
+    give_workspace(machine);
 }
 
 /* What the engine could not do is said to the log, and is the end when it was asked for. */
@@ -236,11 +268,20 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
 void waldo__docker_inject(waldo_machine *machine)
 {
     waldo__buf_clear(&machine->call.body);
+    if (machine->options.main != DOCKER_MAIN_HAND && machine->engine.podman) {
+        waldo__docker_put_owner(&machine->options, 01777, &machine->call.body);
+        waldo__docker_begin(machine, "PUT", "/archive?path=/tmp", DOCKER_SLOW_MS, on_hand);
+        return;
+    }
+    if (machine->options.main != DOCKER_MAIN_HAND) {
+        give_workspace(machine);
+        return;
+    }
     waldo__docker_put_hand(&machine->call.body);
     waldo__docker_begin(machine, "PUT", "/archive?path=/run/waldo", DOCKER_SLOW_MS, on_hand);
 }
 
-static void create(waldo_machine *machine)
+void waldo__docker_create(waldo_machine *machine)
 {
     waldo__buf path = WALDO__BUF_INIT(4096);
 
@@ -332,20 +373,28 @@ static void pull(waldo_machine *machine)
 static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
 {
     const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
+    const char *mine = waldo__docker_arch();
     waldo__json *doc = NULL;
     waldo_status status =
         waldo__json_parse(waldo__buf_str(&machine->call.answer), &limits, &doc, ret_err);
     waldo_str arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
     waldo_str os = waldo__json_get_str(waldo__json_root(doc), "Os");
 
-    if (status == WALDO_OK && ((arch.len > 0 && !waldo__str_is(arch, waldo__docker_arch())) ||
-                               (os.len > 0 && !waldo__str_is(os, "linux")))) {
+    int other_os = os.len > 0 && !waldo__str_is(os, "linux");
+    int other = arch.len > 0 && (mine == NULL || !waldo__str_is(arch, mine));
+
+    if (status == WALDO_OK && other && !other_os && machine->options.hand == DOCKER_HAND_AUTO) {
+        waldo__buf_printf(&machine->note,
+                          "the image is for %.*s, and this build has no hand for it",
+                          (int)(arch.len < 64 ? arch.len : 64), arch.ptr);
+    } else if (status == WALDO_OK &&
+               (other_os || (other && machine->options.hand == DOCKER_HAND_ALWAYS))) {
         status =
             waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
                             "docker: the image %s is for %.*s/%.*s, and this build's hand "
                             "for linux/%s; use an image for that, such as by platform=linux/%s",
                             machine->options.image, (int)os.len, os.ptr, (int)arch.len, arch.ptr,
-                            waldo__docker_arch(), waldo__docker_arch());
+                            mine != NULL ? mine : "?", mine != NULL ? mine : "amd64");
     }
     waldo__json_free(doc);
     return status;
@@ -378,7 +427,11 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
         waldo__docker_opened(machine, status, made);
         return;
     }
-    create(machine);
+    if (machine->options.hand == DOCKER_HAND_NEVER || machine->note.len > 0) {
+        waldo__docker_fall_back(machine, waldo__buf_str(&machine->note).ptr);
+        return;
+    }
+    waldo__docker_create(machine);
 }
 
 static void look_at_image(waldo_machine *machine)
@@ -438,6 +491,7 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
     machine->done = done;
     machine->userdata = call->userdata;
     machine->pull_error = WALDO__BUF_INIT(4096);
+    machine->note = WALDO__BUF_INIT(4096);
     waldo__task_init(&machine->task, complete_open, machine);
     waldo__task_init(&machine->channel_task, NULL, machine);
     waldo__task_init(&machine->save_task, NULL, machine);
@@ -449,7 +503,8 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
     if (status == WALDO_OK && saved.len > 0) {
         status = waldo__docker_take_saved(machine, saved, ret_err);
     }
-    if (status == WALDO_OK && waldo__docker_arch() == NULL) {
+    if (status == WALDO_OK && waldo__docker_arch() == NULL &&
+        (machine->options.hand == DOCKER_HAND_ALWAYS || machine->options.lease_ms > 0)) {
         status = waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
                                  "docker: this build has no hand (-Dhands=none), or none for this "
                                  "processor");
@@ -548,6 +603,8 @@ static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
     machine->done = done;
     machine->userdata = call->userdata;
     machine->deadline_ns = call->deadline_ns;
+    waldo__docker_plain_free(&machine->plain);
+    machine->plain.engine = NULL;
     waldo__docker_channel_free(machine->channel);
     machine->channel = NULL;
     waldo__docker_call_free(&machine->call);
@@ -588,6 +645,11 @@ static void docker_describe(const waldo_machine *machine, waldo_machine_info *re
     ret_info->uid = machine->options.uid;
     ret_info->gid = machine->options.gid;
     ret_info->reached = machine->reached;
+    if (machine->options.main != DOCKER_MAIN_HAND) {
+        ret_info->caps = WALDO_BACKEND_EXEC1 | WALDO_BACKEND_FILES | WALDO_BACKEND_NET_ALL |
+                         WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE;
+        ret_info->note = machine->note.len > 0 ? waldo__buf_str(&machine->note).ptr : NULL;
+    }
 }
 
 static waldo_status docker_parse(const waldo_backend_spec *spec, waldo_error **ret_err)
@@ -620,7 +682,17 @@ const waldo_backend_ops waldo__backend_docker = {
     .close = docker_close,
     .abandon = docker_abandon,
     .channel = docker_channel_op,
+    .exec1 = waldo__docker_exec1,
+    .file_read = waldo__docker_file_read,
+    .file_write = waldo__docker_file_write,
+    .file_stat = waldo__docker_file_stat,
+    .file_list = waldo__docker_file_list,
+    .file_remove = waldo__docker_file_remove,
+    .file_mkdir = waldo__docker_file_mkdir,
+    .file_rename = waldo__docker_file_rename,
+    .restore = waldo__docker_restore,
     .describe = docker_describe,
     .detach = docker_detach,
     .check = waldo__docker_check,
+    .without_hand = waldo__docker_without_hand,
 };

@@ -78,7 +78,9 @@ struct docker_call {
     waldo__buf answer;
     int http_status;
     docker_call_fn done;
-    waldo_status (*on_line)(void *userdata, waldo_str line); /* of a stream of JSON lines */
+    waldo_status (*on_line)(void *userdata, waldo_str line);   /* of a stream of JSON lines */
+    waldo_status (*on_bytes)(void *userdata, waldo_str bytes); /* of another stream */
+    waldo__buf path_stat; /* header X-Docker-Container-Path-Stat, when it came */
     void *userdata;
 };
 
@@ -106,12 +108,19 @@ void waldo__docker_escape(waldo__buf *out, waldo_str text); /* for a URL */
 
 typedef enum docker_pull { DOCKER_PULL_NEVER, DOCKER_PULL_MISSING, DOCKER_PULL_ALWAYS } docker_pull;
 
+typedef enum docker_hand { DOCKER_HAND_AUTO, DOCKER_HAND_NEVER, DOCKER_HAND_ALWAYS } docker_hand;
+
+/* What a container's first process is. Those beside the hand wait for the end of their input. */
+typedef enum docker_main { DOCKER_MAIN_HAND, DOCKER_MAIN_SHELL, DOCKER_MAIN_CAT } docker_main;
+
 typedef struct docker_options {
     char *image;
     char *platform; /* NULL: the engine's */
     char *runtime;  /* NULL: the engine's */
     char *host;     /* NULL: to be found */
     docker_pull pull;
+    docker_hand hand;
+    docker_main main;
     waldo_isolation isolation; /* of the runtime, by its name */
     uint32_t uid;
     uint32_t gid;
@@ -142,8 +151,8 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
 waldo_status waldo__docker_put_exec(const docker_options *options, waldo__buf *out);
 waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__buf *out);
 waldo_status waldo__docker_put_hand(waldo__buf *out); /* an archive */
-waldo_status waldo__docker_put_workspace(const docker_options *options,
-                                         waldo__buf *out); /* another */
+/* Another, that gives a volume's folder to the user. */
+waldo_status waldo__docker_put_owner(const docker_options *options, uint32_t mode, waldo__buf *out);
 const char *waldo__docker_hand_folder(void);
 const char *waldo__docker_arch(void); /* of the hand, as images name it; NULL: there is no hand */
 
@@ -171,6 +180,12 @@ waldo_status waldo__docker_channel_new(const docker_engine *engine, const docker
                                        docker_channel **ret_channel, waldo_error **ret_err);
 void waldo__docker_channel_free(docker_channel *channel);
 waldo_channel *waldo__docker_channel_base(docker_channel *channel);
+
+/*
+ * Until the container has said something, which stays to be read: WALDO_OK; WALDO_ESTART when it
+ * ended before; else the engine is gone. Before anyone listens.
+ */
+void waldo__docker_channel_await(docker_channel *channel, docker_call_fn done, void *userdata);
 
 /* ---- without a machine (query.c) ---- */
 

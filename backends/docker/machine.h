@@ -2,7 +2,7 @@
 #ifndef WALDO_DOCKER_MACHINE_H
 #define WALDO_DOCKER_MACHINE_H
 
-#include "docker.h"
+#include "plain.h"
 
 enum {
     DOCKER_PING_MS = 5000,
@@ -22,6 +22,8 @@ struct waldo_machine {
     int created;                 /* 1: a container may be there */
     int creating;                /* 1: the engine is at it */
     int reached;                 /* 1: it was there before */
+    docker_plain plain;          /* without a hand */
+    waldo__buf note;             /* why there is none */
     int waiting;                 /* for the removal that is in progress */
     int looks;                   /* at a container that is not ready yet */
     int pulled;
@@ -42,6 +44,8 @@ struct waldo_machine {
 };
 
 /* ---- docker.c ---- */
+
+void waldo__docker_create(waldo_machine *machine);
 
 /* The opening is over; error is taken. */
 void waldo__docker_opened(waldo_machine *machine, waldo_status status, waldo_error *error);
@@ -66,5 +70,18 @@ void waldo__docker_reach(waldo_machine *machine); /* or, by a name, make it */
 void waldo__docker_exec_channel(waldo_machine *machine);
 void waldo__docker_save(waldo_machine *machine, const waldo_backend_call *call,
                         waldo_backend_bytes_fn done);
+/* ---- without a hand (fallback.c) ---- */
+
+/* Begin again, and without a hand; the container that was made is removed. */
+void waldo__docker_fall_back(waldo_machine *machine, const char *why);
+
+void waldo__docker_without_hand(waldo_machine *machine, const char *why,
+                                const waldo_backend_call *call, waldo_backend_done_fn done);
+
+/* It did not start, or ended before it said anything: 1 when another way is tried. */
+int waldo__docker_try_other(waldo_machine *machine, const char *why);
+
+/* The started container is whole: ready to be used. */
+void waldo__docker_plain_opened(waldo_machine *machine);
 
 #endif

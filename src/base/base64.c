@@ -41,3 +41,30 @@ waldo_status waldo__base64(waldo_str bytes, waldo__buf *out)
     waldo__buf_commit(out, len);
     return WALDO_OK;
 }
+
+waldo_status waldo__base64_decode(waldo_str text, waldo__buf *out)
+{
+    uint32_t word = 0;
+    unsigned bits = 0;
+
+    while (text.len > 0 && text.ptr[text.len - 1] == '=') {
+        text.len--;
+    }
+    if (text.len % 4 == 1) {
+        return WALDO_EINVAL;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        const char *at = text.ptr[i] != '\0' ? strchr(alphabet, text.ptr[i]) : NULL;
+
+        if (at == NULL) {
+            return WALDO_EINVAL;
+        }
+        word = word << 6 | (uint32_t)(at - alphabet);
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            waldo__buf_putc(out, (char)(word >> bits & 0xff));
+        }
+    }
+    return out->status;
+}

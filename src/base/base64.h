@@ -7,4 +7,7 @@
 /* Append bytes in the standard alphabet, with padding. */
 waldo_status waldo__base64(waldo_str bytes, waldo__buf *out);
 
+/* Append what the text says; WALDO_EINVAL when it is none. Padding may be missing. */
+waldo_status waldo__base64_decode(waldo_str text, waldo__buf *out);
+
 #endif

@@ -7,8 +7,9 @@
 #include "sandbox/job.h"
 
 enum {
-    SCRIPT_FRAME_MAX = 192 * 1024, /* longer text is written to a file first */
-    CREDIT = 1024 * 1024,          /* output bytes on their way, with WALDO_EXEC_ALL_OUTPUT */
+    SCRIPT_FRAME_MAX = 192 * 1024,   /* longer text is written to a file first */
+    SCRIPT_ARGUMENT_MAX = 96 * 1024, /* without a hand; the kernel's limit is 128 KiB */
+    CREDIT = 1024 * 1024,            /* output bytes on their way, with WALDO_EXEC_ALL_OUTPUT */
     CREDIT_STEP = 256 * 1024,
     BACKSTOP_MS = 3000,  /* after timeout and grace, for a hand that does not do its work */
     LATE_NS = 200000000, /* more than a loop that turns is late */
@@ -385,6 +386,8 @@ static void send_run(waldo_job *job, const char *script_path)
     }
 }
 
+static void run_exec1(waldo_job *job, const char *script_path);
+
 static void script_written(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo__script *script = userdata;
@@ -392,7 +395,9 @@ static void script_written(void *userdata, waldo_status status, const waldo_erro
 
     if (job != NULL) {
         job->script = NULL;
-        if (status == WALDO_OK) {
+        if (status == WALDO_OK && job->op.sandbox->hand == NULL) {
+            run_exec1(job, script->path);
+        } else if (status == WALDO_OK) {
             send_run(job, script->path);
         } else {
             waldo__op_end(&job->op, status, waldo_error_copy(error));
@@ -448,18 +453,21 @@ static void exec1_done(void *userdata, waldo_status status, waldo_exec_end end, 
     waldo__op_end(&job->op, status, waldo_error_copy(error));
 }
 
-static void run_exec1(waldo_job *job)
+static void run_exec1(waldo_job *job, const char *script_path)
 {
     waldo_sandbox *sandbox = job->op.sandbox;
     int login = (job->flags & WALDO_EXEC_LOGIN) != 0;
     const char *const by_shell[] = { job->shell, login ? "-lc" : "-c", job->cmd, NULL };
+    const char *const by_file[] = { job->shell, login ? "-l" : script_path,
+                                    login ? script_path : NULL, NULL };
     waldo__buf cwd = WALDO__BUF_INIT(8192);
     char *const *lists[] = { waldo__live_entry(sandbox)->env, job->env };
     waldo_backend_call call;
     waldo_backend_exec exec = { .size = sizeof exec,
                                 .flags = job->flags & WALDO_EXEC_MERGE,
-                                .argv =
-                                    job->cmd != NULL ? by_shell : (const char *const *)job->argv,
+                                .argv = script_path != NULL ? by_file
+                                        : job->cmd != NULL  ? by_shell
+                                                            : (const char *const *)job->argv,
                                 .input = waldo__buf_str(&job->input),
                                 .timeout_ms = job->timeout_ms,
                                 .grace_ms = job->grace_ms,
@@ -519,8 +527,12 @@ void waldo__job_run(waldo_job *job)
     } else if (job->kept && !hand_has(sandbox, WALDO_HAND_FEATURE_JOBS)) {
         waldo__op_fail(&job->op, WALDO_ENOTSUP, "%s: this sandbox has no background commands",
                        waldo__live_entry(sandbox)->ops->name);
-    } else if (job->op.sandbox->hand == NULL) {
-        run_exec1(job);
+    } else if (sandbox->hand == NULL && job->cmd != NULL &&
+               strlen(job->cmd) > SCRIPT_ARGUMENT_MAX &&
+               (waldo__live_caps(sandbox) & WALDO_BACKEND_FILES) != 0) {
+        write_script(job);
+    } else if (sandbox->hand == NULL) {
+        run_exec1(job, NULL);
     } else if (job->cmd != NULL && strlen(job->cmd) > SCRIPT_FRAME_MAX) {
         write_script(job);
     } else {

@@ -18,6 +18,7 @@ typedef struct waldo__file_op {
     waldo__buf data; /* to write, or read */
     size_t sent;     /* of what is to be written */
     uint64_t file_size;
+    int hops; /* links that were followed */
     waldo__hand_call *call;
     struct {
         WALDO__VEC(waldo_file_info);

@@ -60,6 +60,38 @@ static void native_path(const waldo__file_op *file, waldo__buf *path)
     }
 }
 
+enum { HOPS_MAX = 16 };
+
+/* Read what a link leads to; one below the workspace may not lead out of it. */
+static void follow(waldo__file_op *file, waldo_str target)
+{
+    waldo__buf next = WALDO__BUF_INIT(4 * WALDO_HAND_PATH_MAX);
+    waldo__path path = { 0 };
+    waldo_error *error = NULL;
+
+    if (target.len > 0 && target.ptr[0] != '/') {
+        native_path(file, &next);
+        while (next.len > 0 && next.ptr[next.len - 1] != '/') {
+            waldo__buf_truncate(&next, next.len - 1);
+        }
+    }
+    waldo__buf_add_str(&next, target);
+    if (file->hops++ >= HOPS_MAX) {
+        waldo__op_fail(&file->op, WALDO_EPATH, "%s: too many links", file->shown);
+    } else if (waldo__path_parse(waldo__buf_str(&next).ptr, &path, &error) != WALDO_OK ||
+               (file->path.beneath && !path.beneath)) {
+        waldo__op_fail(&file->op, WALDO_EPATH, "%s: its link leads out of the workspace",
+                       file->shown);
+        waldo__free(path.text);
+    } else {
+        waldo__free(file->path.text);
+        file->path = path;
+        waldo__file_native(file);
+    }
+    waldo_error_free(error);
+    waldo__buf_free(&next);
+}
+
 /* Reading begins with the size of the file. */
 static void size_done(void *userdata, waldo_status status, const waldo_file_info *infos,
                       size_t count, const waldo_error *error)
@@ -69,6 +101,10 @@ static void size_done(void *userdata, waldo_status status, const waldo_file_info
     waldo_backend_call call;
 
     if (!native_done(file, status, error)) {
+        return;
+    }
+    if (count == 1 && S_ISLNK(infos[0].mode)) {
+        follow(file, infos[0].link_target);
         return;
     }
     if (count != 1 || !S_ISREG(infos[0].mode)) {
@@ -133,6 +169,10 @@ void waldo__file_native(waldo__file_op *file)
         ops->file_list(machine, name, &call, infos_done);
         break;
     case WALDO_HAND_WRITE:
+        if ((file->write_flags & WALDO__WRITE_ARCHIVE) != 0) {
+            ops->restore(machine, waldo__buf_str(&file->data), &call, plain_done);
+            break;
+        }
         if ((file->write_flags & WALDO__WRITE_APPEND) != 0) {
             file->op.in_backend = 0;
             waldo__op_fail(&file->op, WALDO_ETOOBIG, "%s: is too large for %s:", file->shown,

@@ -242,11 +242,36 @@ static void hand_ready(void *userdata)
     }
 }
 
+static void on_open(void *userdata, waldo_status status, const waldo_error *error);
+
+/* It cannot run here at all; the backend may know another way. */
+static int do_without(waldo_sandbox *sandbox, const waldo_error *error)
+{
+    const waldo_backend_ops *ops = ops_of(sandbox);
+    waldo_backend_call call = call_until(sandbox, OPEN_MS);
+    waldo_error *why;
+
+    if (sandbox->state != WALDO__LIVE_OPENING || sandbox->hand == NULL ||
+        waldo_error_status(error) != WALDO_EUNAVAILABLE || !WALDO__BACKEND_HAS(ops, without_hand)) {
+        return 0;
+    }
+    why = waldo_error_copy(error);
+    waldo__hand_free(sandbox->hand);
+    sandbox->hand = NULL;
+    ops->without_hand(sandbox->machine, waldo_error_message(why), &call, on_open);
+    waldo_error_free(why);
+    return 1;
+}
+
 static void hand_lost(void *userdata, const waldo_error *error)
 {
     waldo_sandbox *sandbox = userdata;
 
     waldo__live_hold(sandbox);
+    if (do_without(sandbox, error)) {
+        waldo__live_release(sandbox);
+        return;
+    }
     if (sandbox->state == WALDO__LIVE_OPENING || sandbox->state == WALDO__LIVE_PREPARING) {
         opening_failed(sandbox, waldo_error_status(error), error);
     } else {

@@ -214,7 +214,11 @@ typedef struct waldo__path {
 waldo_status waldo__path_parse(const char *path, waldo__path *ret_path, waldo_error **ret_err);
 void waldo__path_absolute(const waldo__path *path, waldo__buf *out);
 
-enum { WALDO__WRITE_APPEND = 1u, WALDO__WRITE_PLAIN = 2u /* no temporary file */ };
+enum {
+    WALDO__WRITE_APPEND = 1u,
+    WALDO__WRITE_PLAIN = 2u,  /* no temporary file */
+    WALDO__WRITE_ARCHIVE = 4u /* a tar archive, unpacked into the workspace; without a hand only */
+};
 
 /* Writes for the copy of a workspace; they run while the machine is being prepared. */
 void waldo__files_write(waldo_sandbox *sandbox, const char *path, waldo_str bytes, uint32_t mode,

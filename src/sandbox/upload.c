@@ -6,13 +6,16 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "codec/tar.h"
 #include "sandbox/workspace.h"
 
 enum {
     FLIGHT_MAX = 24, /* below what the hand takes at once */
     FLIGHT_BYTES = 16 * 1024 * 1024,
     PIECE = 4 * 1024 * 1024,
-    LINKS_TEXT = 64 * 1024 /* of one script that makes links */
+    LINKS_TEXT = 64 * 1024,          /* of one script that makes links */
+    ARCHIVE_SOON = 16 * 1024 * 1024, /* no entry begins behind so much of an archive */
+    ARCHIVE_MAX = 128 * 1024 * 1024
 };
 
 static void go_on(waldo__workspace *workspace);
@@ -192,6 +195,71 @@ static void send_links(waldo__workspace *workspace)
     waldo__buf_free(&script);
 }
 
+/* ---- without a hand: archives, when the backend unpacks them ---- */
+
+static int by_archive(const waldo__workspace *workspace)
+{
+    const waldo_sandbox *sandbox = workspace->sandbox;
+
+    return sandbox->hand == NULL && (waldo__live_caps(sandbox) & WALDO_BACKEND_FILES) != 0 &&
+           WALDO__BACKEND_HAS(waldo__live_entry(sandbox)->ops, restore);
+}
+
+static waldo_status pack(waldo__workspace *workspace, const waldo__baseline *entry,
+                         waldo__buf *archive)
+{
+    waldo__buf content = WALDO__BUF_INIT(ARCHIVE_MAX);
+    waldo__tar_entry item = { .name = entry->path,
+                              .link = entry->target,
+                              .is_folder = S_ISDIR(entry->mode),
+                              .mode = entry->mode & 0777,
+                              .uid = workspace->sandbox->info.uid,
+                              .gid = workspace->sandbox->info.gid,
+                              .mtime_s = waldo__wall_ms() / 1000 };
+    waldo_status status = WALDO_OK;
+
+    item.mode |= S_ISDIR(entry->mode) ? 0700 : 0;
+    if (S_ISREG(entry->mode)) {
+        status = waldo__baseline_read(workspace, entry, &content);
+        item.bytes = waldo__buf_str(&content);
+    }
+    status = status == WALDO_OK ? waldo__tar_put(archive, &item) : status;
+    waldo__buf_free(&content);
+    return status;
+}
+
+static void send_archive(waldo__workspace *workspace)
+{
+    waldo__buf archive = WALDO__BUF_INIT(ARCHIVE_MAX);
+    flight *plane = take_off(workspace, 0);
+    waldo_status status = plane != NULL ? WALDO_OK : WALDO_ENOMEM;
+
+    while (status == WALDO_OK && archive.len < ARCHIVE_SOON &&
+           workspace->next < workspace->entries.count) {
+        const waldo__baseline *entry = &workspace->entries.at[workspace->next++];
+
+        status = pack(workspace, entry, &archive);
+        if (status == WALDO_ETOOBIG) {
+            waldo__buf text = WALDO__BUF_INIT(8192);
+
+            waldo__buf_printf(&text, "%s is larger than %d MiB", entry->path, ARCHIVE_MAX >> 20);
+            fail(workspace, status, waldo__buf_str(&text).ptr);
+            waldo__buf_free(&text);
+        }
+    }
+    status = status == WALDO_OK ? waldo__tar_end(&archive) : status;
+    if (status != WALDO_OK) {
+        fail(workspace, status, waldo_status_text(status));
+        if (plane != NULL) {
+            land(plane, WALDO_OK, NULL);
+        }
+    } else {
+        waldo__files_write(workspace->sandbox, ".", waldo__buf_str(&archive), 0,
+                           WALDO__WRITE_ARCHIVE, 1, landed, plane);
+    }
+    waldo__buf_free(&archive);
+}
+
 /* ---- order: folders and files as sorted (parents first), then links ---- */
 
 static void go_on(waldo__workspace *workspace)
@@ -199,8 +267,16 @@ static void go_on(waldo__workspace *workspace)
     waldo_error *error;
     waldo_status status;
 
+    if (by_archive(workspace)) {
+        workspace->next_link = workspace->entries.count;
+        while (workspace->status == WALDO_OK && workspace->in_flight == 0 &&
+               workspace->next < workspace->entries.count) {
+            send_archive(workspace);
+        }
+    }
     while (workspace->status == WALDO_OK && workspace->next < workspace->entries.count &&
-           workspace->in_flight < FLIGHT_MAX && workspace->in_bytes < FLIGHT_BYTES) {
+           !by_archive(workspace) && workspace->in_flight < FLIGHT_MAX &&
+           workspace->in_bytes < FLIGHT_BYTES) {
         const waldo__baseline *entry = &workspace->entries.at[workspace->next];
 
         if (S_ISREG(entry->mode)) {

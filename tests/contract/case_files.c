@@ -235,12 +235,12 @@ static void large_ones_at_once(void **state)
 static void disk_full(void **state)
 {
     contract *c = *state;
-    int by_hand = offers(c, WALDO_BACKEND_CHANNEL);
+    int fake = strcmp(c->backend->name, "fake") == 0;
     char *bytes = waldo__zalloc(3000000);
     outcome out;
 
     waldo_sandbox_unref(c->sandbox);
-    c->sandbox = other_sandbox(c, by_hand ? "tmp=1m" : "space=1000000", NULL, WALDO_WORKSPACE_COPY);
+    c->sandbox = other_sandbox(c, fake ? "space=1000000" : "tmp=1m", NULL, WALDO_WORKSPACE_COPY);
     write_file(c, "/tmp/big", waldo__strn(bytes, 3000000), 0, &out);
     assert_int_equal(out.status, WALDO_ENOSPACE);
     assert_non_null(strstr(out.message, "no space"));

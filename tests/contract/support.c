@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sandbox/live.h"
 #include "sandbox/registry.h"
 
 enum { OUTCOME_MAX = 256 * 1024 * 1024 };
@@ -132,9 +133,27 @@ void read_file(contract *c, const char *path, uint64_t offset, size_t max, outco
     drive(c, out);
 }
 
-int offers(const contract *c, uint32_t bits)
+/* What machines of this target can do; one is asked, once. */
+int offers(const contract *of, uint32_t bits)
 {
-    return (c->backend->caps & bits) == bits;
+    static int known;
+    static uint32_t caps;
+    contract *c = (contract *)of;
+
+    if (!known) {
+        waldo_sandbox *sandbox = other_sandbox(c, "", NULL, WALDO_WORKSPACE_COPY);
+        outcome out;
+
+        outcome_init(&out);
+        waldo_sandbox_open(sandbox, took_done, &out);
+        drive(c, &out);
+        assert_int_equal(out.status, WALDO_OK);
+        outcome_free(&out);
+        caps = waldo__live_caps(sandbox);
+        known = 1;
+        close_sandbox(c, sandbox);
+    }
+    return (caps & bits) == bits;
 }
 
 waldo_sandbox *other_sandbox(contract *c, const char *more, const char *workspace,

@@ -248,7 +248,7 @@ def test_podman_takes_other_options(stand_in, podman):
 def test_start_that_fails(stand_in):
     stand_in.answers["POST /containers/NAME/start"] = reply(
         400, {"message": 'OCI runtime create failed: exec: "/run/waldo/waldo-hand": permission denied'})
-    fails(stand_in, "starting the container", "permission denied")
+    fails(stand_in, "starting the container", "permission denied", options=",hand=always")
     assert stand_in.removed.wait(10)
 
 
@@ -270,7 +270,7 @@ def test_answer_that_is_not_json(stand_in):
 
 def test_image_for_another_processor(stand_in):
     stand_in.image["Architecture"] = "s390x"
-    fails(stand_in, "linux/s390x", "platform=linux/")
+    fails(stand_in, "linux/s390x", "platform=linux/", options=",hand=always")
     assert not any("create" in line for line in stand_in.asked)
 
 
@@ -405,7 +405,7 @@ def test_frames_in_pieces(stand_in, piece):
 def test_frames_right_behind_the_answers_head(stand_in):
     stand_in.upgrade += frame(2, b"exec format error\n") + frame(3, b"the engine's last words")
     stand_in.frames = b""
-    fails(stand_in, "exec format error", "the engine's last words")
+    fails(stand_in, "exec format error", "the engine's last words", options=",hand=always")
 
 
 @pytest.mark.parametrize("frames,words", [
@@ -418,7 +418,7 @@ def test_frames_right_behind_the_answers_head(stand_in):
 ])
 def test_streams_that_end(stand_in, frames, words):
     stand_in.frames = frames
-    fails(stand_in, words)
+    fails(stand_in, words, options=",hand=always")
     assert stand_in.removed.wait(10)
 
 
@@ -430,7 +430,7 @@ def test_streams_that_end(stand_in, frames, words):
 def test_why_it_ended(stand_in, state, words):
     stand_in.frames = b""
     stand_in.answers["GET /containers/NAME/json"] = reply(200, {"State": state})
-    fails(stand_in, words, options=",memory=64m")
+    fails(stand_in, words, options=",memory=64m,hand=always")
 
 
 def test_engine_that_dies_in_a_command(stand_in):

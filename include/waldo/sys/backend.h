@@ -310,6 +310,12 @@ typedef struct waldo_backend_ops {
      */
     void (*check)(const waldo_backend_env *env, const waldo_backend_spec *spec,
                   const waldo_backend_call *call, waldo_backend_done_fn done);
+    /**
+     * Optional. The hand of a machine that was just opened ended before it said a word: make it
+     * usable by exec1. Then describe is asked again; why is what the channel said.
+     */
+    void (*without_hand)(waldo_machine *machine, const char *why, const waldo_backend_call *call,
+                         waldo_backend_done_fn done);
 } waldo_backend_ops;
 
 /**
