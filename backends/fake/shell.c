@@ -491,6 +491,7 @@ waldo_status waldo__fake_shell_init(fake_shell *shell, fake_tree *tree,
                                     const waldo_backend_exec *exec)
 {
     const char *const *argv = exec->argv;
+    const fake_node *script = NULL;
     size_t count = 0;
 
     *shell = (fake_shell){ .tree = tree,
@@ -499,8 +500,13 @@ waldo_status waldo__fake_shell_init(fake_shell *shell, fake_tree *tree,
     while (argv[count] != NULL) {
         count++;
     }
+    if (count == 2 && is_shell(argv[0])) {
+        script = waldo__fake_tree_find(tree, argv[1]);
+    }
     if (count > 2 && is_shell(argv[0]) && argv[1][0] == '-' && strchr(argv[1], 'c') != NULL) {
         waldo__buf_puts(&shell->program, argv[2]);
+    } else if (script != NULL) {
+        waldo__buf_add(&shell->program, script->bytes, script->len);
     } else {
         shell->is_argv = 1;
         for (size_t i = 0; i < count; i++) {
