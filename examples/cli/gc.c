@@ -1,4 +1,4 @@
-/* `waldo gc`: end the machines whose owner is gone and whose lease is over. */
+/* `waldo gc`: end the machines whose owner is gone and whose lease is over, or those named. */
 #include <string.h>
 
 #include "cli.h"
@@ -38,7 +38,7 @@ static void tell(const char *what, const waldo_sandbox_info *info)
     put_safe(stdout, (waldo_str){ info->backend, strlen(info->backend) });
     putchar(' ');
     put_safe(stdout, (waldo_str){ info->id, strlen(info->id) });
-    printf(" (%s, its owner is gone) ", machine_state_name(info->state));
+    printf(" (%s, owner %s) ", machine_state_name(info->state), machine_owner_state(info));
     put_safe(stdout, (waldo_str){ info->about, strlen(info->about) });
     putchar('\n');
     fflush(stdout);
@@ -61,36 +61,85 @@ static int end_machine(waldo_runtime *rt, const waldo_sandbox_info *info)
     return 1; /* or it had just ended by itself */
 }
 
-int cmd_gc(args *a)
+/* word: "@NAME", or the beginning of an id */
+static int is_meant(const waldo_sandbox_info *info, const char *word)
 {
-    machine_list list;
-    waldo_runtime *rt;
-    size_t found = 0;
-    int code;
+    enum { SHORTEST = 6 };
+    size_t len = strlen(word);
 
-    if (a->rest_count != 0) {
-        return usage_error("gc takes no words behind its options");
+    if (info->mine != 1) {
+        return 0;
     }
-    rt = open_runtime(a);
-    if (rt == NULL) {
-        return EXIT_FAILED;
+    return word[0] == '@' ? info->name[0] != '\0' && strcmp(info->name, word + 1) == 0
+                          : len >= SHORTEST && strncmp(info->id, word, len) == 0;
+}
+
+static int end_or_tell(waldo_runtime *rt, const args *a, const waldo_sandbox_info *info)
+{
+    if (a->dry_run) {
+        tell("would end", info);
+        return 1;
     }
-    machines_list(rt, &list);
-    code = list.code;
-    for (size_t i = 0; i < list.count; i++) {
-        if (!is_left_over(&list.at[i])) {
+    return end_machine(rt, info);
+}
+
+/* Those that were asked for, whoever uses them. */
+static int end_named(waldo_runtime *rt, const args *a, const machine_list *list)
+{
+    int code = list->code;
+
+    for (int i = 0; i < a->rest_count; i++) {
+        const waldo_sandbox_info *found = NULL;
+        int matches = 0;
+
+        for (size_t j = 0; j < list->count; j++) {
+            if (is_meant(&list->at[j], a->rest[i])) {
+                found = &list->at[j];
+                matches++;
+            }
+        }
+        if (matches != 1) {
+            complain("%s: %s of this user's sandboxes; see waldo ps", a->rest[i],
+                     matches == 0 ? "none" : "more than one");
+        }
+        if (matches != 1 || !end_or_tell(rt, a, found)) {
+            code = EXIT_FAILED;
+        }
+    }
+    return code;
+}
+
+static int end_left_over(waldo_runtime *rt, const args *a, const machine_list *list)
+{
+    int code = list->code;
+    size_t found = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (!is_left_over(&list->at[i])) {
             continue;
         }
         found++;
-        if (a->dry_run) {
-            tell("would end", &list.at[i]);
-        } else if (!end_machine(rt, &list.at[i])) {
+        if (!end_or_tell(rt, a, &list->at[i])) {
             code = EXIT_FAILED;
         }
     }
     if (found == 0 && code == EXIT_DONE) {
         puts("nothing is left over");
     }
+    return code;
+}
+
+int cmd_gc(args *a)
+{
+    waldo_runtime *rt = open_runtime(a);
+    machine_list list;
+    int code;
+
+    if (rt == NULL) {
+        return EXIT_FAILED;
+    }
+    machines_list(rt, &list);
+    code = a->rest_count > 0 ? end_named(rt, a, &list) : end_left_over(rt, a, &list);
     machines_free(&list);
     waldo_runtime_finish(rt);
     return code;

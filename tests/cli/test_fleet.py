@@ -87,6 +87,14 @@ def test_strangers_are_listed_on_demand_and_never_ended(waldo, listing):
     assert not [each for each in listing.asked if each.startswith("DELETE")]
 
 
+@pytest.mark.parametrize("word", ["@lab", "6e6f626f6479", "6e"])
+def test_only_own_ones_can_be_named(waldo, listing, word):
+    listing.containers = [container("nobody", **{"dev.waldo.name": "lab"})]
+    done = waldo("gc", word)
+    assert done.returncode == 1 and f"{word}: none of this user's" in done.stderr
+    assert not [each for each in listing.asked if each.startswith("DELETE")]
+
+
 def test_labels_cannot_forge_rows_or_drive_the_terminal(waldo, listing):
     listing.containers = [container("x", **{"dev.waldo.name": "a\nlab  \033[2J\u202eb", "dev.waldo.lease": "-5"})]
     done = waldo("ps", "--all")

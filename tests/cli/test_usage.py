@@ -76,7 +76,6 @@ def test_the_version_names_what_is_built_in():
     (["cp", "-s", "local:", "@a:x", "b"], "given twice"),
     (["cp", "-s", "walk:", ":x", "b"], "local:"),
     (["cp", "@a b:x", "y"], "behind the @"),
-    (["gc", "word"], "takes no words"),
     (["gc", "--json"], "--json"),
     (["completion", "walk"], "bash"),
 ])

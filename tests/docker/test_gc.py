@@ -97,7 +97,7 @@ def test_what_is_ended_is_told_first_on_demand_only(fleet):
     labels = fleet.labels()
     left = fleet.create(labels)
     assert fleet.listed()[left]["owner_alive"] is False and fleet.listed()[left]["state"] == "created"
-    told = f"docker {left} (created, its owner is gone) {IMAGE}\n"
+    told = f"docker {left} (created, owner gone) {IMAGE}\n"
     assert fleet.waldo("gc", "--dry-run") == f"would end {told}" and left in fleet.listed()
     assert fleet.waldo("gc") == f"ended {told}" and left not in fleet.listed()
 
@@ -112,6 +112,18 @@ def test_running_ones(fleet):
     assert fleet.listed()[leased]["name"] == "lab" and fleet.listed()[leased]["lease_ms"] == 86400000
     fleet.waldo("gc")
     assert set(fleet.listed()) == {leased} and ephemeral != over
+
+
+def test_named_ones_are_ended_at_once(fleet):
+    """Also when their lease runs, or their owner lives."""
+    labels = fleet.labels()
+    leased = fleet.create({**labels, "dev.waldo.lease": "86400000", "dev.waldo.name": "lab"}, start=True)
+    other = fleet.create({**labels, "dev.waldo.lease": "86400000"}, start=True)
+    assert fleet.waldo("gc", "--dry-run", "@lab", other[:12]).count("would end") == 2
+    assert fleet.waldo("gc", "@lab").startswith(f"ended docker {leased} (running, owner gone)")
+    assert set(fleet.listed()) == {other}
+    fleet.waldo("gc", other[:12])
+    assert not fleet.listed()
 
 
 def test_others_are_not_touched(fleet):
