@@ -410,8 +410,14 @@ def test_the_engine_restarts(place):
     lost_by_name(host)
     lives(place.host())
     place.finish()
-    for volume in place.engine.volumes() - place.volumes:  # such an end of an engine leaves them
-        assert place.engine.ask("DELETE", f"/v1.41/volumes/{volume}")[0] == 204
+
+    def swept():
+        """Such an end of an engine leaves volumes."""
+        for volume in place.engine.volumes() - place.volumes:
+            place.engine.ask("DELETE", f"/v1.41/volumes/{volume}")
+        return place.engine.volumes() <= place.volumes
+
+    assert place.engine.wait(swept)
 
 
 # ---- a run ----
