@@ -24,7 +24,7 @@ FINISH = {"length": "length", "content_filter": "filter"}
 
 
 def read(body, content_type="text/event-stream", step="0"):
-    done = subprocess.run([BUILD / "tests/model/chat-read", content_type, step], input=body.encode(),
+    done = subprocess.run([BUILD / "tests/model/read-answer", "chat:http://h/v1#m", content_type, step], input=body.encode(),
                           capture_output=True, check=True, timeout=60)
     return done.stdout.decode().splitlines()
 

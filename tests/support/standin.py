@@ -1,4 +1,4 @@
-"""Starts a stand-in service for a Python test. Fixture `chat` is a fresh Chat Completions stand-in."""
+"""Starts a stand-in service for a Python test. Fixtures `chat` and `responses` are fresh stand-ins of those APIs."""
 import base64
 import http.client
 import json
@@ -71,4 +71,10 @@ class Standin:
 @pytest.fixture
 def chat():
     with Standin("chat") as standin:
+        yield standin
+
+
+@pytest.fixture
+def responses():
+    with Standin("responses") as standin:
         yield standin

@@ -1,11 +1,7 @@
 """Holds the Chat Completions stand-in to the vendor's own client, pinned and unmodified (package-lock.json)."""
-import fcntl
-import hashlib
-import os
 import pathlib
-import shutil
-import subprocess
 
+import npm
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -17,28 +13,11 @@ CASES = """models text text_streamed usage_only_when_asked tools_round_trip tool
 
 @pytest.fixture(scope="session")
 def packages():
-    """The folder with the client, installed once for each content of the lock file."""
-    lock = (HERE / "package-lock.json").read_bytes()
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    folder = cache / "waldo" / "npm" / hashlib.sha256(lock).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as guard:
-        fcntl.flock(guard, fcntl.LOCK_EX)
-        if not (folder / ".complete").exists():
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(HERE / name, folder)
-            subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=folder, check=True,
-                           timeout=300)
-            (folder / ".complete").touch()
-    return folder
-
-
-def drive(*args):
-    return subprocess.run(["node", str(HERE / "drive.mjs"), *args], capture_output=True, text=True, timeout=60)
+    return npm.install(HERE)
 
 
 def test_every_case_is_run(packages):
-    assert drive("--list", "-", "-", str(packages)).stdout.split() == CASES
+    assert npm.drive(HERE, "--list", "-", "-", str(packages)).stdout.split() == CASES
 
 
 def test_the_client_is_the_pinned_one(packages):
@@ -48,5 +27,5 @@ def test_the_client_is_the_pinned_one(packages):
 
 @pytest.mark.parametrize("case", CASES)
 def test_client_is_content(packages, chat, case):
-    done = drive(case, chat.url, f"http://127.0.0.1:{chat.control_port}", str(packages))
+    done = npm.drive(HERE, case, chat.url, f"http://127.0.0.1:{chat.control_port}", str(packages))
     assert done.returncode == 0, done.stderr

@@ -4,21 +4,17 @@ A description is a JSON object: `text`, `reasoning`, `refusal`, `calls` (id, nam
 `finish`, `usage`; or, exact, `deltas` (objects to wrap), `chunks` (objects), `raw` (the stream's text).
 """
 import json
+import pathlib
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+from wire import dump  # noqa: E402
 
 USAGE = {"prompt_tokens": 280, "completion_tokens": 41, "total_tokens": 321,
          "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
          "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0,
                                        "rejected_prediction_tokens": 0}}
 BARE = {"bare", "q1", "q2", "q3", "q4", "q5", "q6", "q11"}
-
-
-def dump(value):
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    try:
-        text.encode("utf-8")
-    except UnicodeError:  # half a surrogate pair can only be sent as an escape
-        text = json.dumps(value, separators=(",", ":"))
-    return text
 
 
 def arguments(call):

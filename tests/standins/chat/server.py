@@ -2,76 +2,17 @@
 
     /usr/bin/python3 server.py [--tls CERT KEY] [--until-eof]
 
-Prints `PORT n` (and `CONTROL n`, a second port, never TLS, for the paths that begin with `/_`; the first port serves
-them too). A reply is the next of the queue, else the scenario with the model's name (scenarios.py), else "ok".
-Base path `/v1`, or `/VENDOR/v1` for the rules of mistral, deepseek, gemini, ollama, llamacpp, vllm or groq.
-
-    POST /_control  {"replies": [..]} queues; {"model": M, "replies": [..]} queues for one model; {"model": M,
-                    "turns": [..]} defines a scenario; {"key": K} demands that key; {"strict": false} lets any history
-                    pass; {"release": true} ends all stalls
-    GET /_requests  every request as JSON; GET /_requests/count; GET /_requests/N/body  the raw bytes of one
-    GET /_wait?requests=N&aborted=N  returns when so many came / were left by the peer, 504 after 20 s
-    POST /_reset    forgets all of this
+Base path `/v1`, or `/VENDOR/v1` for the rules of mistral, deepseek, gemini, ollama, llamacpp, vllm or groq. What a
+reply may say: replies.py; the scenarios: scenarios.py; ports and control: common/service.py.
 """
-import base64
-import json
-import socket
-import socketserver
-import ssl
+import pathlib
 import sys
-import threading
-import time
-import urllib.parse
 
-import replies
-import scenarios
-import send
-import validate
-
-VENDORS = {"openai", "mistral", "deepseek", "gemini", "ollama", "llamacpp", "vllm", "groq"}
-MAX_BODY = 256 << 20
-
-
-class State:
-    def __init__(self):
-        self.changed = threading.Condition()
-        self.epoch = 0
-        self.reset()
-
-    def reset(self):
-        with self.changed:
-            self.epoch += 1  # ends the stalls of the time before
-            self.requests, self.queue, self.queues, self.scenarios = [], [], {}, dict(scenarios.SCENARIOS)
-            self.key, self.strict, self.aborted = None, True, 0
-            self.changed.notify_all()
-
-    def control(self, order):
-        with self.changed:
-            if "turns" in order:
-                self.scenarios[order["model"]] = order["turns"]
-            if "replies" in order:
-                queue = self.queues.setdefault(order["model"], []) if "model" in order else self.queue
-                queue.extend(order["replies"])
-            self.key, self.strict = order.get("key", self.key), order.get("strict", self.strict)
-            if order.get("release"):
-                self.epoch += 1
-            self.changed.notify_all()
-
-    def next_reply(self, body):
-        with self.changed:
-            for queue in (self.queues.get(body["model"]), self.queue):
-                if queue:
-                    return queue.pop(0)
-            turns = self.scenarios.get(body["model"], [{"text": "ok"}])
-        done = sum(message["role"] == "assistant" for message in body["messages"])
-        return turns[min(done, len(turns) - 1)]
-
-    def wait(self, requests, aborted):
-        with self.changed:
-            return self.changed.wait_for(lambda: len(self.requests) >= requests and self.aborted >= aborted, 20)
-
-
-STATE = State()
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import replies  # noqa: E402
+import scenarios  # noqa: E402
+import service  # noqa: E402
+import validate  # noqa: E402
 
 
 def text_of(message):
@@ -79,202 +20,31 @@ def text_of(message):
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
-def fill(reply, messages):
-    """Put what the conversation holds into the reply's text: {result}, {results}, {user}."""
-    if "text" not in reply or "{" not in (reply["text"] or ""):
-        return reply
-    results = []
-    for message in reversed(messages):
-        if message["role"] != "tool":
-            break
-        results.insert(0, text_of(message))
-    users = [text_of(message) for message in messages if message["role"] == "user"]
-    text = reply["text"].replace("{results}", "\n".join(results)).replace("{user}", users[-1] if users else "")
-    return {**reply, "text": text.replace("{result}", results[-1] if results else "")}
+class Chat(service.Service):
+    vendors = {"openai", "mistral", "deepseek", "gemini", "ollama", "llamacpp", "vllm", "groq"}
+    path = ["chat", "completions"]
+    scenarios = scenarios.SCENARIOS
 
+    def turn(self, body):
+        return sum(message["role"] == "assistant" for message in body["messages"])
 
-class Handler(socketserver.BaseRequestHandler):
-    timeout = 120
+    def check(self, body, vendor):
+        validate.check(body, vendor)
 
-    def setup(self):
-        self.buffer, self.served = b"", 0
-        self.request.settimeout(self.timeout)
-        if isinstance(self.request, ssl.SSLSocket):
-            self.request.do_handshake()
-        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def said(self, body):
+        results = []
+        for message in reversed(body["messages"]):
+            if message["role"] != "tool":
+                break
+            results.insert(0, text_of(message))
+        return results, [text_of(message) for message in body["messages"] if message["role"] == "user"]
 
-    def handle(self):
-        try:
-            while self.one_request():
-                self.served += 1
-        except (send.Gone, OSError):
-            pass
+    def stream(self, reply, body):
+        return replies.stream(reply, body["model"], (body.get("stream_options") or {}).get("include_usage"))
 
-    def receive(self, size):
-        while len(self.buffer) < size:
-            data = self.request.recv(65536)
-            if not data:
-                raise send.Gone
-            self.buffer += data
-        data, self.buffer = self.buffer[:size], self.buffer[size:]
-        return data
-
-    def line(self):
-        while b"\n" not in self.buffer:
-            data = self.request.recv(65536)
-            if not data:
-                raise send.Gone
-            self.buffer += data
-        return self.receive(self.buffer.index(b"\n") + 1).rstrip(b"\r\n").decode("latin-1")
-
-    def one_request(self):
-        method, target, _ = self.line().split(" ", 2)
-        headers = []
-        while line := self.line():
-            name, _, value = line.partition(":")
-            headers.append((name, value.strip()))
-        low = {name.lower(): value for name, value in headers}
-        if low.get("expect", "").lower() == "100-continue":
-            self.request.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        raw = self.body(low)
-        if urllib.parse.urlsplit(target).path.startswith("/_"):
-            status, answer = control(method, target, raw)
-            headers = {"Content-Type": "application/json"}
-            return send.send(self.request, status, headers, answer, {"length": True}, lambda: True)
-        with STATE.changed:
-            record = {"method": method, "path": target, "headers": headers, "raw": raw,
-                      "connection": "%s:%d" % self.client_address[:2], "on_connection": self.served}
-            STATE.requests.append(record)
-            STATE.changed.notify_all()
-        try:
-            return self.answer(method, target, headers, low, raw)
-        except (send.Gone, OSError):
-            with STATE.changed:
-                STATE.aborted += 1
-                record["aborted"] = True
-                STATE.changed.notify_all()
-            raise
-
-    def body(self, low):
-        if low.get("transfer-encoding", "").lower() == "chunked":
-            data = b""
-            while size := int(self.line().partition(";")[0], 16):
-                data += self.receive(size)
-                self.line()
-            self.line()
-            return data
-        return self.receive(min(int(low.get("content-length", 0)), MAX_BODY))
-
-    def answer(self, method, target, headers, low, raw):
-        try:
-            status, kind, body, reply = self.judge(method, target, headers, low, raw)
-        except validate.Refused as why:
-            status, kind, reply = why.status, "application/json", {"length": True}
-            body = replies.dump({"error": why.error})
-        epoch = STATE.epoch
-        out = {"Content-Type": kind, "x-request-id": "req_%d" % len(STATE.requests)}
-        return send.send(self.request, status, out, send.framed(body, reply), reply, lambda: STATE.epoch != epoch)
-
-    def judge(self, method, target, headers, low, raw):
-        """Status, content type, body and switches of the answer."""
-        parts = urllib.parse.urlsplit(target).path.strip("/").split("/")
-        vendor = parts.pop(0) if parts[0] in VENDORS else "openai"
-        if STATE.key is not None and low.get("authorization") != f"Bearer {STATE.key}":
-            raise validate.Refused("Incorrect API key provided.", None, "invalid_api_key", 401)
-        if (method, parts) == ("GET", ["v1", "models"]):
-            models = [{"id": name, "object": "model", "created": 1764400000, "owned_by": "stand-in"}
-                      for name in sorted(STATE.scenarios)]
-            return 200, "application/json", replies.dump({"object": "list", "data": models}), {"length": True}
-        if (method, parts) != ("POST", ["v1", "chat", "completions"]):
-            raise validate.Refused(f"Invalid URL ({method} {target})", status=404)
-        if not low.get("content-type", "").startswith("application/json"):
-            raise validate.Refused(validate.PARSE)
-        body = validate.parse(raw)
-        if STATE.strict:
-            validate.check(body, vendor)
-        return render(fill(STATE.next_reply(body), body["messages"]), body, headers, raw)
-
-
-def render(reply, body, headers, raw):
-    status = reply.get("status", 200)
-    if "html" in reply:
-        return status, "text/html", reply["html"], reply
-    if reply.get("echo"):  # a proxy that quotes the whole request, key and all
-        quoted = "\n".join(f"{name}: {value}" for name, value in headers) + "\n\n" + raw.decode("utf-8", "replace")
-        return status, "application/json", replies.dump({"error": {"message": quoted}}), reply
-    if "json" in reply:
-        return status, "application/json", replies.dump(reply["json"]), reply
-    if body.get("stream"):
-        usage = (body.get("stream_options") or {}).get("include_usage")
-        content_type = reply.get("content_type", "text/event-stream")
-        return status, content_type, replies.stream(reply, body["model"], usage), reply
-    if reply.get("raw") == "":
-        return status, "application/json", "", reply
-    return status, "application/json", replies.dump(replies.completion(reply, body["model"])), reply
-
-
-def control(method, target, raw):
-    url = urllib.parse.urlsplit(target)
-    path = url.path.strip("/").split("/")
-    if (method, path) == ("POST", ["_reset"]):
-        STATE.reset()
-    elif (method, path) == ("POST", ["_control"]):
-        try:
-            STATE.control(json.loads(raw))
-        except (ValueError, KeyError, AttributeError, TypeError) as why:
-            return 400, json.dumps({"error": repr(why)}).encode()
-    elif (method, path) == ("GET", ["_requests"]):
-        return 200, json.dumps([shown(record) for record in list(STATE.requests)]).encode()
-    elif (method, path) == ("GET", ["_requests", "count"]):
-        return 200, str(len(STATE.requests)).encode()
-    elif method == "GET" and path[0] == "_requests" and path[2:] == ["body"] and int(path[1]) < len(STATE.requests):
-        return 200, STATE.requests[int(path[1])]["raw"]
-    elif (method, path) == ("GET", ["_wait"]):
-        query = dict(urllib.parse.parse_qsl(url.query))
-        if not STATE.wait(int(query.get("requests", 0)), int(query.get("aborted", 0))):
-            return 504, b"{}"
-    else:
-        return 404, b"{}"
-    return 200, b"{}"
-
-
-def shown(record):
-    raw = record["raw"]
-    return {**record, "raw": base64.b64encode(raw).decode(), "body": raw.decode("utf-8", "replace")}
-
-
-class Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 1024
-    tls = None
-
-    def get_request(self):
-        connection, address = self.socket.accept()
-        if self.tls:  # the handshake is made in the connection's own thread
-            connection = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        return connection, address
-
-    def handle_error(self, request, client_address):
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)
-
-
-def main(args):
-    service, side = Server(("127.0.0.1", 0), Handler), Server(("127.0.0.1", 0), Handler)
-    if "--tls" in args:
-        at = args.index("--tls")
-        service.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        service.tls.load_cert_chain(args[at + 1], args[at + 2])
-    for server in (service, side):
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 60}, daemon=True).start()
-    print(f"PORT {service.server_address[1]}\nCONTROL {side.server_address[1]}", flush=True)
-    if "--until-eof" in args:
-        sys.stdin.buffer.read()
-    else:
-        while True:
-            time.sleep(3600)
+    def whole(self, reply, body):
+        return replies.completion(reply, body["model"])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    service.serve(Chat(), sys.argv[1:])

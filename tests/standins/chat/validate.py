@@ -1,6 +1,11 @@
 """Judges a Chat Completions request as strictly as the vendor's own service does."""
 import json
+import pathlib
 import re
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+from wire import Refused, parse  # noqa: E402, F401
 
 TOP_LEVEL = set("""audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens
     max_tokens messages metadata modalities model n parallel_tool_calls prediction presence_penalty prompt_cache_key
@@ -20,26 +25,6 @@ ROLES = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'"
 EXTRA_MEMBERS = {"deepseek": {"reasoning_content"}, "vllm": {"reasoning", "reasoning_content"},
                  "llamacpp": {"reasoning_content"}, "groq": {"reasoning"}, "mistral": {"prefix", "name"}}
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
-PARSE = "We could not parse the JSON body of your request."
-
-
-class Refused(Exception):
-    def __init__(self, message, param=None, code=None, status=400, kind="invalid_request_error"):
-        super().__init__(message)
-        self.status = status
-        self.error = {"message": message, "type": kind, "param": param, "code": code}
-
-
-def parse(raw):
-    """The request as a value; refuses what is not UTF-8, not JSON, or holds half a surrogate pair."""
-    try:
-        body = json.loads(raw.decode("utf-8"))
-        json.dumps(body, ensure_ascii=False).encode("utf-8")
-    except (UnicodeError, ValueError) as why:
-        raise Refused(PARSE) from why
-    if not isinstance(body, dict):
-        raise Refused(PARSE)
-    return body
 
 
 def check(body, vendor):
