@@ -21,8 +21,7 @@ static waldo_status order_state(void *userdata, waldo_tool_call *call)
 static waldo_agent *shop_agent(struct shop *shop)
 {
     return waldo_agent_new(&WALDO_AGENT(
-            .model = "chat:https://api.openai.com/v1#gpt-4.1-mini",
-            .sandbox = "local:", /* no network */
+            .model = "openai:gpt-5.1", .sandbox = "local:", /* no network */
             .tools = WALDO_TOOLS(
                 WALDO_TOOL(.name = "order_state", .about = "Look up the state of one order.",
                            .params = WALDO_PARAMS({ .name = "order_id",

@@ -6,7 +6,7 @@ static int migrate(waldo_runtime *rt)
 {
     static const char *const services[] = { "billing", "search", "mail" };
     waldo_agent *agent = waldo_agent_new(
-        &WALDO_AGENT(.model = "chat:https://api.openai.com/v1#gpt-4.1-mini",
+        &WALDO_AGENT(.model = "openai:gpt-5.1",
                      .sandbox = "local:", /* a recipe: every run gets a machine of its own */
                      .instructions = "You migrate one service at a time.",
                      .capabilities = WALDO_SHELL | WALDO_FILES));

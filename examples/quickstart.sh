@@ -35,7 +35,7 @@ if [ -n "${WALDO_MODEL:-}" ]; then
     model=$WALDO_MODEL
     say "Model: $model (WALDO_MODEL)"
 elif [ -n "${OPENAI_API_KEY:-}" ]; then
-    model=chat:https://api.openai.com/v1#gpt-4.1-mini
+    model=openai:gpt-5.4-mini
     say "Model: $model (OPENAI_API_KEY is set)"
 else
     local_model=yes

@@ -17,8 +17,8 @@ static waldo_status show(waldo_run *run)
 int main(void)
 {
     waldo_runtime *rt = waldo_runtime_new(&WALDO_RUNTIME(.keys = WALDO_KEYS_FROM_ENV));
-    waldo_agent *agent = waldo_agent_new(
-        &WALDO_AGENT(.model = "chat:https://api.openai.com/v1#gpt-4.1-mini", .sandbox = "local:"));
+    waldo_agent *agent =
+        waldo_agent_new(&WALDO_AGENT(.model = "openai:gpt-5.1", .sandbox = "local:"));
     waldo_run *run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "List the primes below 50"));
     int ok = show(run) == WALDO_END &&
              waldo_run_send(run, "Now their sum, by program") == WALDO_OK &&

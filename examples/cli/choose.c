@@ -124,7 +124,7 @@ int choose_model(args *a)
         a->model = configured;
         tell(a, "model", a->model, "configuration file");
     } else if (key != NULL && key[0] != '\0') {
-        a->model = "chat:https://api.openai.com/v1#gpt-4.1-mini";
+        a->model = "openai:gpt-5.4-mini";
         tell(a, "model", a->model, "OPENAI_API_KEY is set");
     } else {
         return choose_local_model(a);

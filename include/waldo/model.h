@@ -1,6 +1,7 @@
 /**
  * @file
  * Models: an endpoint, a model name and defaults. A string is enough where no option is needed:
+ * "openai:NAME" speaks the Responses API to OpenAI, "openai:URL#NAME" to the server at URL, and
  * "chat:URL#NAME" speaks Chat Completions to the server at URL.
  */
 #ifndef WALDO_MODEL_H
@@ -19,7 +20,7 @@ typedef struct waldo_model waldo_model;
 typedef struct waldo_model_options {
     uint32_t size;              /* sizeof(waldo_model_options) */
     uint32_t max_output_tokens; /* 0: the server's default */
-    const char *model;          /* such as "chat:http://127.0.0.1:8080/v1#qwen3"; copied */
+    const char *model;          /* such as "openai:gpt-5.1"; copied */
     const char *key_name;       /* name of the key to ask for; NULL: the adapter's own */
     const char *const *headers; /* extra "Name: value" lines, NULL-terminated; copied */
     const double *temperature;  /* copied; NULL: not sent */

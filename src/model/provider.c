@@ -214,7 +214,7 @@ static waldo_status judge(int http_status, waldo_str headers, const said_parts *
 static const char *hint_for(waldo_status status, int http_status, waldo_str message)
 {
     if (contains(message, "function tools with reasoning_effort are not supported")) {
-        return "; set the model's reasoning to \"none\"";
+        return "; use the model as openai:NAME, or set its reasoning to \"none\"";
     }
     if (http_status >= 300 && http_status < 400) {
         return "; redirects are not followed: use the URL it leads to";

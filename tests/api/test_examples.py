@@ -8,7 +8,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", ROOT / "build"))
-MODEL = '"chat:https://api.openai.com/v1#gpt-4.1-mini"'
+MODEL = '"openai:gpt-5.1"'
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
 COMPILERS = {"gcc": ["gcc", "-std=c11"], "clang": ["clang", "-std=c11"]}
 

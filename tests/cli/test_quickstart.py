@@ -106,7 +106,7 @@ def test_a_broken_build_is_shown(machine):
 
 def test_a_key_chooses_the_hosted_model(machine):
     done = quickstart(machine, "x", WALDO_MODEL="", OPENAI_API_KEY="sk-not-to-be-shown")
-    assert "<chat:https://api.openai.com/v1#" in done.stdout
+    assert "<openai:gpt-5.4-mini>" in done.stdout
     assert "sk-not-to-be-shown" not in done.stdout + done.stderr + calls(machine)
 
 

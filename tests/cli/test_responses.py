@@ -110,7 +110,7 @@ STOPS = {
     "refusal": ({"refusal": "I cannot help with that."}, 1, "refused"),
     "401": ({"status": 401, "json": {"error": {"message": "Incorrect API key", "code": "invalid_api_key"}}}, 5, "key"),
     "404": ({"status": 404, "json": {"error": {"message": "no such model", "code": "model_not_found"}}}, 5, "model"),
-    "overflow": ({"status": 400, "json": {"error": {"message": "x", "code": "context_length_exceeded"}}}, 1, "too long"),
+    "overflow": ({"status": 400, "json": {"error": {"message": "x", "code": "context_length_exceeded"}}}, 1, "long"),
     "html-502": ({"status": 502, "html": "<html>Bad Gateway</html>"}, 5, "502"),
     "truncated": ({"text": "half an", "no_terminal": True}, 1, "terminal event"),
     "error-in-stream": ({"text": "some text", "stream_error": "flat"}, 5, "crashed"),

@@ -182,8 +182,8 @@ static void messages(void **state)
                    WALDO_EINVAL,
                    "the model server answered HTTP 400: Function tools with reasoning_effort are "
                    "not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use "
-                   "/v1/responses or set reasoning_effort to 'none'.; set the model's reasoning "
-                   "to \"none\"");
+                   "/v1/responses or set reasoning_effort to 'none'.; use the model as "
+                   "openai:NAME, or set its reasoning to \"none\"");
 }
 
 /* However much a server says, an error stays small and valid. */

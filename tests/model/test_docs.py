@@ -2,16 +2,22 @@
 import pathlib
 import re
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = (ROOT / "src/model/chat_quirks.c").read_text()
 PAGE = (ROOT / "docs/models.md").read_text()
 
 
-def test_switches():
-    switches = re.findall(r'\{ "(\w+)",\s*WALDO__SWITCH_(\w+)', SOURCE)
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGE, re.M))
+@pytest.mark.parametrize("source,heading,count", [("responses.c", "## OpenAI Responses", 5),
+                                                  ("chat_quirks.c", "## Servers of Chat Completions differ", 16)])
+def test_switches(source, heading, count):
+    text = (ROOT / "src/model" / source).read_text()
+    switches = re.findall(r'\{ "(\w+)",\s*WALDO__SWITCH_(\w+)', text)
+    section = PAGE.split(heading + "\n")[1].split("\n## ")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.M))
 
-    assert len(switches) >= 16
+    assert len(switches) == count
     assert set(rows) == {name for name, _ in switches}
     assert {name for name, kind in switches if kind == "BOOL"} == {
         name for name, values in rows.items() if values == "on, off"}

@@ -24,8 +24,9 @@ FINISH = {"length": "length", "content_filter": "filter"}
 
 
 def read(body, content_type="text/event-stream", step="0"):
-    done = subprocess.run([BUILD / "tests/model/read-answer", "chat:http://h/v1#m", content_type, step], input=body.encode(),
-                          capture_output=True, check=True, timeout=60)
+    program = [BUILD / "tests/model/read-answer", "chat:http://h/v1#m"]
+    done = subprocess.run([*program, content_type, step], input=body.encode(), capture_output=True, check=True,
+                          timeout=60)
     return done.stdout.decode().splitlines()
 
 

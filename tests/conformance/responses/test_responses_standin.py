@@ -81,13 +81,14 @@ def test_what_is_refused(responses, base, items, text):
 
 
 def test_orders_that_are_fine(responses):
-    for items in (ASK + [CALL, *ASK, RESULT], ASK + [CALL, {**CALL, "call_id": "c2"}, {**RESULT, "call_id": "c2"}, RESULT],
-                  "plain"):
+    other = {"call_id": "c2"}
+    for items in (ASK + [CALL, *ASK, RESULT], ASK + [CALL, {**CALL, **other}, {**RESULT, **other}, RESULT], "plain"):
         assert post(responses, {"model": "m", "input": items})[0] == 200
 
 
 def test_the_key_comes_back_when_the_request_is_quoted(responses):
-    status, body = post(responses, {"model": "echo-request", "input": ASK}, headers={"Authorization": "Bearer sk-quoted"})
+    key = {"Authorization": "Bearer sk-quoted"}
+    status, body = post(responses, {"model": "echo-request", "input": ASK}, headers=key)
     assert status == 400 and b"sk-quoted" in body
 
 
