@@ -262,6 +262,7 @@ waldo_status waldo__docker_options_parse(docker_options *options, const waldo_ba
     options->host = copy(option(spec, "host"), &status);
     options->owner = copy(waldo__str(spec->owner), &status);
     options->id = copy(waldo__str(spec->id), &status);
+    options->scratch = copy(waldo__str(spec->scratch), &status);
     options->name = copy(waldo__str(spec->name), &status);
     return status == WALDO_OK ? WALDO_OK : waldo__error_nomem(ret_err);
 }
@@ -274,6 +275,7 @@ void waldo__docker_options_free(docker_options *options)
     waldo__free(options->host);
     waldo__free(options->owner);
     waldo__free(options->id);
+    waldo__free(options->scratch);
     waldo__free(options->name);
 }
 
@@ -360,7 +362,8 @@ static void put_tmp_volume(const docker_options *options, waldo__json_writer *jw
 
 /*
  * The hand is process 1: it reaps, and nothing inside can kill or stop it. The network is "none"
- * without NetworkDisabled, for with that /etc/hosts would not be made and localhost not resolve.
+ * without NetworkDisabled, for with that /etc/hosts would not be made and localhost not resolve;
+ * with one of ours it is both, which spares the engine half of the start.
  */
 static void put_host_config(const docker_options *options, const docker_engine *engine,
                             waldo__json_writer *jw)
@@ -379,6 +382,9 @@ static void put_host_config(const docker_options *options, const docker_engine *
     waldo__jw_end(jw, ']');
     waldo__jw_bool(jw, "Privileged", 0);
     waldo__jw_bool(jw, "ReadonlyRootfs", 1);
+    if (options->shared) {
+        waldo__docker_put_shared(options, jw);
+    }
     if (options->main == DOCKER_MAIN_HAND) {
         put_tmpfs(options, engine, jw);
     } else if (!engine->podman) {
@@ -481,6 +487,7 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
     waldo__jw_str(&jw, NULL, WALDO__S("LANG=C.UTF-8"));
     waldo__jw_end(&jw, ']');
     waldo__jw_bool(&jw, "Tty", 0);
+    waldo__jw_bool(&jw, "NetworkDisabled", options->shared && !options->net);
     /* This process gone: the hand's input ends, and it. A durable hand has its lease instead. */
     waldo__jw_bool(&jw, "OpenStdin", options->lease_ms == 0);
     waldo__jw_bool(&jw, "StdinOnce", options->lease_ms == 0);
@@ -490,8 +497,10 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
         waldo__jw_object(&jw, "/tmp");
         waldo__jw_end(&jw, '}');
     }
-    waldo__jw_object(&jw, HAND_FOLDER);
-    waldo__jw_end(&jw, '}');
+    if (!options->shared) {
+        waldo__jw_object(&jw, HAND_FOLDER);
+        waldo__jw_end(&jw, '}');
+    }
     waldo__jw_object(&jw, WORKSPACE);
     waldo__jw_end(&jw, '}');
     waldo__jw_end(&jw, '}');

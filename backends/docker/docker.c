@@ -248,6 +248,11 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
         waldo__docker_reach(machine);
         return;
     }
+    if (status == WALDO_OK && machine->call.http_status != 201 && machine->options.shared) {
+        machine->options.shared = 0; /* perhaps the engine does not see this host's files */
+        waldo__docker_create(machine);
+        return;
+    }
     if (status != WALDO_OK || machine->call.http_status != 201) {
         waldo__docker_open_failed(machine, status, error, "creating the container");
         return;
@@ -273,7 +278,7 @@ void waldo__docker_inject(waldo_machine *machine)
         waldo__docker_begin(machine, "PUT", "/archive?path=/tmp", DOCKER_SLOW_MS, on_hand);
         return;
     }
-    if (machine->options.main != DOCKER_MAIN_HAND) {
+    if (machine->options.main != DOCKER_MAIN_HAND || machine->options.shared) {
         give_workspace(machine);
         return;
     }
@@ -431,6 +436,7 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
         waldo__docker_fall_back(machine, waldo__buf_str(&machine->note).ptr);
         return;
     }
+    machine->options.shared = waldo__docker_share(&machine->options, &machine->engine);
     waldo__docker_create(machine);
 }
 

@@ -136,6 +136,8 @@ typedef struct docker_options {
     char *id;         /* of the machine: label run, and part of the hand's address */
     char *name;       /* NULL: none */
     int64_t lease_ms; /* 0: ends with this process */
+    char *scratch;    /* host directory of the sandbox; NULL: none */
+    int shared;       /* the hand is in it, and shown inside */
     int find;         /* by its name; never made */
 } docker_options;
 
@@ -159,6 +161,11 @@ const char *waldo__docker_arch(void); /* of the hand, as images name it; NULL: t
 /* WALDO_ENOTSUP when a warning of the engine says that an asked limit does not hold. */
 waldo_status waldo__docker_check_warning(const docker_options *options, waldo_str warning,
                                          waldo_error **ret_err);
+
+/* ---- the hand from the host's files (share.c) ---- */
+
+int waldo__docker_share(const docker_options *options, const docker_engine *engine); /* 1: ready */
+void waldo__docker_put_shared(const docker_options *options, waldo__json_writer *jw);
 
 /* ---- the stream to the hand (channel.c) ---- */
 

@@ -38,6 +38,7 @@ void waldo__docker_fall_back(waldo_machine *machine, const char *why)
     waldo__buf note = WALDO__BUF_INIT(4096);
 
     machine->options.main = DOCKER_MAIN_SHELL;
+    machine->options.shared = 0;
     if (why[0] != '\0') {
         waldo__buf_printf(&note,
                           "no hand in this container (%s): commands are slower, a timeout ends "
@@ -52,6 +53,11 @@ void waldo__docker_fall_back(waldo_machine *machine, const char *why)
 
 int waldo__docker_try_other(waldo_machine *machine, const char *why)
 {
+    if (machine->options.shared) {
+        machine->options.shared = 0; /* perhaps it was the way that the hand took */
+        again(machine);
+        return 1;
+    }
     if (machine->options.main == DOCKER_MAIN_HAND) {
         if (machine->options.hand != DOCKER_HAND_AUTO) {
             return 0;

@@ -76,6 +76,11 @@ def test_what_can_be_written(box):
     text = box.out("for d in / /etc /run /run/waldo /dev /bin; do touch $d/x 2>/dev/null && echo $d; done; "
                    "touch x /tmp/x && echo good; echo '#!/bin/sh' > s; chmod +x s; ./s && echo runs")
     assert text == "good\nruns\n"
+    text = box.out("for f in /run/waldo/waldo-hand /etc/hosts; do (: > $f) 2>/dev/null && echo $f; "
+                   "(chmod 777 $f || rm -f $f) 2>/dev/null && echo $f; done; cat /etc/hosts; "
+                   "grep -c waldo-hand /proc/mounts",
+                   options=f",user={os.geteuid()}")
+    assert text.split() == ["127.0.0.1", "localhost", "sandbox", "::1", "localhost", "1"]
 
 
 def test_environment_is_clean(box):

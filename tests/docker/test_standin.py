@@ -203,11 +203,57 @@ def test_versions_that_do_not_work(stand_in, offered, words):
 def test_requests_of_a_machine(stand_in):
     """Law 8: nothing that is not needed; a command is no request at all."""
     assert run(stand_in, "echo hello; echo again").returncode == 0
+    assert stand_in.removed.wait(10)
+    assert steps(stand_in) == ["GET  _ping", "GET  json", "POST  create", "PUT  archive", "POST  attach", "POST  start",
+                               "DELETE"]
+    body = json.loads(stand_in.bodies["POST /containers/create"])
+    assert body["NetworkDisabled"] and list(body["Volumes"]) == ["/workspace"]
+    mounts = {mount["Target"]: mount for mount in body["HostConfig"]["Mounts"]}
+    assert sorted(mounts) == ["/etc/hosts", "/run/waldo/waldo-hand"]
+    assert all(mount["Type"] == "bind" and mount["ReadOnly"] for mount in mounts.values())
+    assert not pathlib.Path(mounts["/etc/hosts"]["Source"]).exists()  # any more
+
+
+def steps(stand_in):
+    """The requests, by method and last word."""
     plain = [line.split("?")[0] for line in stand_in.asked]
-    plain = [" ".join(line.split("/")[i] for i in (0, -1)) for line in plain]
-    assert plain[:8] == ["GET  _ping", "GET  json", "POST  create", "PUT  archive", "PUT  archive", "POST  attach",
-                         "POST  start", plain[7]]
-    assert plain[7].startswith("DELETE") and len(plain) == 8
+    return [" ".join(line.split("/")[i] for i in (0, -1)) if not line.startswith("DELETE") else "DELETE"
+            for line in plain]
+
+
+UNSEEN = reply(400, {"message": "invalid mount config for type \"bind\": bind source path does not exist: /tmp/x"})
+
+
+def test_engine_that_does_not_see_the_hosts_files(stand_in):
+    """Then the hand goes in by the archive, and the network is the engine's "none"."""
+    stand_in.answers["POST /containers/create"] = [UNSEEN, reply(201, {"Id": "f" * 64, "Warnings": []})]
+    assert run(stand_in).stdout == b"hello\n"
+    asked = [step for step in steps(stand_in) if step != "DELETE"]
+    assert asked == ["GET  _ping", "GET  json", "POST  create", "POST  create", "PUT  archive", "PUT  archive",
+                     "POST  attach", "POST  start"]
+    second = json.loads("{" + stand_in.bodies["POST /containers/create"].decode().split("}{")[1])
+    assert not second["NetworkDisabled"] and sorted(second["Volumes"]) == ["/run/waldo", "/workspace"]
+    assert "Mounts" not in second["HostConfig"]
+
+
+def test_engine_that_cannot_show_the_hosts_files(stand_in):
+    """It says so at the start; that container is removed, and another one made."""
+    stand_in.answers["POST /containers/NAME/start"] = [
+        reply(500, {"message": "OCI runtime create failed: permission denied"}), b"HTTP/1.1 204 No Content\r\n\r\n"]
+    stand_in.started.set()
+    assert run(stand_in).stdout == b"hello\n"
+    made = [line.split("=")[1] for line in stand_in.asked if "/create?" in line]
+    assert len(set(made)) == 2
+    assert any(line.startswith("DELETE") and made[0] in line for line in stand_in.asked)
+    assert steps(stand_in).count("PUT  archive") == 3
+
+
+def test_engines_elsewhere_get_no_mounts(stand_in):
+    """Podman has its own way with them."""
+    stand_in.answers["GET /_ping"] = reply(200, "OK", more="Api-Version: 1.41\r\nLibpod-Api-Version: 4.3.1\r\n")
+    assert run(stand_in).stdout == b"hello\n"
+    body = json.loads(stand_in.bodies["POST /containers/create"])
+    assert "Mounts" not in body["HostConfig"] and not body["NetworkDisabled"]
 
 
 # ---- answers that are no success
