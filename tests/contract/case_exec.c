@@ -305,6 +305,28 @@ static void output_is_bounded_and_counted(void **state)
     waldo_exec_result_free(result);
 }
 
+/* The names of capture files can be known before: a link in their place is not followed. */
+static void captures_follow_no_links(void **state)
+{
+    contract *c = *state;
+    waldo_exec_result *result;
+
+    NEED(c, WALDO_BACKEND_CHANNEL);
+    result = run(c, &WALDO_EXEC(.cmd = "echo mine > target; i=0; while [ $i -lt 20 ]; do "
+                                       "ln -s /workspace/target /tmp/waldo-output-$i.txt; "
+                                       "i=$((i + 1)); done"));
+    assert_int_equal(result->exit_code, 0);
+    waldo_exec_result_free(result);
+    result = run(c, &WALDO_EXEC(.cmd = "head -c 100000 /dev/zero", .max_output = 1000,
+                                .max_capture = 1000000));
+    assert_int_equal(result->out.total, 100000);
+    assert_null(result->capture_path);
+    waldo_exec_result_free(result);
+    result = run(c, &WALDO_EXEC(.cmd = "cat target"));
+    expect_text(&result->out, "mine\n");
+    waldo_exec_result_free(result);
+}
+
 /* Above what a hand keeps as a tail, the head is longer; everything asked for is kept. */
 static void large_outputs_are_kept(void **state)
 {
@@ -507,6 +529,7 @@ const struct CMUnitTest exec_cases[] = {
     CASE(cancel_object),
     CASE(a_busy_host_loses_nothing),
     CASE(output_is_bounded_and_counted),
+    CASE(captures_follow_no_links),
     CASE(large_outputs_are_kept),
     CASE(all_output),
     CASE(signals),
