@@ -134,7 +134,7 @@ static void describe_end(const docker_channel *ch, waldo__buf *out)
         waldo__buf_printf(out, "the container used more than its %llu MiB of memory",
                           (unsigned long long)(ch->memory >> 20));
     } else if (waldo__json_get_bool(state, "Running", 0)) {
-        waldo__buf_puts(out, ch->durable ? "the stream ended, the container goes on"
+        waldo__buf_puts(out, ch->durable ? "the stream ended while the container ran"
                                          : "the engine closed the stream");
     } else {
         waldo__buf_printf(out, "the container ended with exit code %lld",
@@ -257,6 +257,7 @@ static void on_answer(docker_channel *ch)
     size_t end = waldo__str_search(text, WALDO__S("\r\n\r\n"), 0);
     size_t space = waldo__str_find(text, ' ');
     int64_t code = 0;
+    waldo_str said;
     waldo_error *error = NULL;
 
     if (end == text.len && ch->head.status == WALDO_OK) {
@@ -270,9 +271,11 @@ static void on_answer(docker_channel *ch)
         settle(ch, NULL);
         return;
     }
+    said = end + 4 < text.len ? waldo__str_trim(waldo__strn(text.ptr + end + 4, text.len - end - 4))
+                              : waldo__str("");
     waldo_error_set(&error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
-                    "docker: %s: the engine answered %lld: %.300s", ch->what, (long long)code,
-                    end + 4 < text.len ? text.ptr + end + 4 : "");
+                    "docker: %s: the engine answered %lld: %.*s", ch->what, (long long)code,
+                    (int)(said.len < 300 ? said.len : 300), said.ptr);
     settle(ch, error);
 }
 

@@ -22,6 +22,7 @@ struct waldo__background {
     waldo_background_reading *read; /* in progress */
     uint64_t read_to;               /* where the last one ended */
     int adopt;                      /* told to run by the list that is coming */
+    int unknown;                    /* ran when the stream broke; the list will tell */
     waldo__merge merge;             /* what it ended with */
 };
 
@@ -59,6 +60,11 @@ static waldo__background *find(const waldo_sandbox *sandbox, int64_t number)
         one = one->next;
     }
     return one;
+}
+
+static int is_running(const waldo__background *one)
+{
+    return one->job != NULL || one->unknown;
 }
 
 static int64_t ran_ns(const waldo__background *one)
@@ -342,6 +348,9 @@ static void command_ended(void *userdata, waldo_status status, const waldo_exec_
     waldo__background *one = userdata;
 
     one->job = NULL;
+    if (one->unknown) { /* it has ended for this session only */
+        return;
+    }
     one->status = status;
     one->error = waldo_error_copy(error);
     if (status == WALDO_OK) {
@@ -378,7 +387,7 @@ static int make_room(waldo_sandbox *sandbox)
 
     for (waldo__background *one = sandbox->backgrounds; one != NULL; one = one->next) {
         count++;
-        if (oldest == NULL && one->job == NULL && one->read == NULL) {
+        if (oldest == NULL && !is_running(one) && one->read == NULL) {
             oldest = one;
         }
     }
@@ -469,7 +478,7 @@ static waldo_status running(const waldo_sandbox *sandbox, int64_t number, waldo_
     waldo__background *one = find(sandbox, number);
 
     if (one == NULL || one->job == NULL) {
-        return one == NULL ? WALDO_ENOTFOUND : WALDO_ECLOSED;
+        return one == NULL ? WALDO_ENOTFOUND : one->unknown ? WALDO_EBUSY : WALDO_ECLOSED;
     }
     *ret_job = one->job;
     return WALDO_OK;
@@ -517,7 +526,7 @@ waldo_status waldo_background_forget(waldo_sandbox *sandbox, int64_t number)
     if (one == NULL) {
         return WALDO_ENOTFOUND;
     }
-    if (one->job != NULL || one->read != NULL) {
+    if (is_running(one) || one->read != NULL) {
         return WALDO_EBUSY;
     }
     drop(one);
@@ -534,7 +543,7 @@ size_t waldo_background_list(const waldo_sandbox *sandbox, waldo_background_info
         if (count < max) {
             ret_infos[count] = (waldo_background_info){ .number = one->number,
                                                         .ran_ns = ran_ns(one),
-                                                        .running = one->job != NULL,
+                                                        .running = is_running(one),
                                                         .reading = one->read != NULL };
         }
     }
@@ -555,6 +564,20 @@ static waldo_status take_ended(waldo__background *one, const waldo__hand_job *jo
     return one->result != NULL ? WALDO_OK : WALDO_ENOMEM;
 }
 
+/* One that was known before the stream broke. */
+static waldo_status told_again(waldo__background *one, const waldo__hand_job *job)
+{
+    if (one->hand_id != job->id || one->job != NULL || one->adopt) {
+        return WALDO_EPROTO;
+    }
+    if (!one->unknown) {
+        return WALDO_OK; /* its result is here */
+    }
+    one->unknown = 0;
+    one->adopt = job->state == WALDO_HAND_STATE_RUNNING;
+    return one->adopt ? WALDO_OK : take_ended(one, job);
+}
+
 /* A label is the number that an earlier host gave; what else it says is not believed. */
 static waldo_status told_job(void *userdata, const waldo__hand_job *job)
 {
@@ -569,9 +592,12 @@ static waldo_status told_job(void *userdata, const waldo__hand_job *job)
     }
     for (; *at != NULL && (*at)->number < number; at = &(*at)->next) {
     }
-    one = *at != NULL && (*at)->number == number ? NULL : WALDO__NEW(waldo__background);
+    if (*at != NULL && (*at)->number == number) {
+        return told_again(*at, job);
+    }
+    one = WALDO__NEW(waldo__background);
     if (one == NULL) {
-        return *at != NULL && (*at)->number == number ? WALDO_EPROTO : WALDO_ENOMEM;
+        return WALDO_ENOMEM;
     }
     *one = (waldo__background){ .next = *at,
                                 .sandbox = sandbox,
@@ -588,6 +614,24 @@ static waldo_status told_job(void *userdata, const waldo__hand_job *job)
     return status;
 }
 
+void waldo__background_lost(waldo_sandbox *sandbox)
+{
+    const waldo_exec_result result = { .size = sizeof result,
+                                       .end = WALDO_EXEC_LOST,
+                                       .timeout_ms = WALDO_FOREVER,
+                                       .out.bytes = { "", 0 },
+                                       .err.bytes = { "", 0 },
+                                       .both.bytes = { "", 0 } };
+
+    for (waldo__background *one = sandbox->backgrounds; one != NULL; one = one->next) {
+        if (one->unknown) {
+            one->unknown = 0;
+            one->result = waldo__exec_result_copy(&result);
+            one->status = one->result != NULL ? WALDO_OK : waldo__error_nomem(&one->error);
+        }
+    }
+}
+
 static void list_ended(void *userdata, const waldo__hand_end *end)
 {
     waldo_sandbox *sandbox = userdata;
@@ -601,6 +645,7 @@ static void list_ended(void *userdata, const waldo__hand_end *end)
         }
         one->adopt = 0;
     }
+    waldo__background_lost(sandbox); /* what was not told: dropped, or never begun */
     if (status == WALDO_OK) { /* names that no earlier host has used: two files a command at most */
         sandbox->next_file += 2 * end->done->value;
     }
@@ -610,13 +655,20 @@ static void list_ended(void *userdata, const waldo__hand_end *end)
 
 static const waldo__hand_call_fns list_fns = { .job = told_job, .ended = list_ended };
 
+void waldo__background_unknown(waldo_sandbox *sandbox)
+{
+    for (waldo__background *one = sandbox->backgrounds; one != NULL; one = one->next) {
+        one->unknown = one->job != NULL && one->hand_id != 0;
+    }
+}
+
 void waldo__background_recover(waldo_sandbox *sandbox)
 {
     waldo__background **at = &sandbox->backgrounds;
     waldo__hand_call *call;
     waldo_status status;
 
-    while (*at != NULL) {
+    while (*at != NULL && !sandbox->was_open) {
         if ((*at)->job == NULL && (*at)->read == NULL) {
             (*at)->hand_id = 0; /* of an attempt that failed: not to be forgotten by the hand */
             drop(*at);

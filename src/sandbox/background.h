@@ -13,6 +13,10 @@ int waldo__background_ready(const waldo_sandbox *sandbox);
 /* Learn what went on in a machine before this session; ends with waldo__live_recovered(). */
 void waldo__background_recover(waldo_sandbox *sandbox);
 
+/* The stream broke: what runs is not known until they were recovered. */
+void waldo__background_unknown(waldo_sandbox *sandbox);
+void waldo__background_lost(waldo_sandbox *sandbox); /* and will not be */
+
 /* For sandbox.c: all of them, once no op is left. */
 void waldo__background_free_all(waldo_sandbox *sandbox);
 

@@ -42,6 +42,7 @@ struct waldo__hand {
     uint32_t listed[WALDO_HAND_KEPT_MAX]; /* ids told by the list that is coming */
     size_t listed_count;
     int ready;
+    int broke;
     int lost;
     int depth; /* callbacks being made: free only marks */
     int dead;
@@ -389,6 +390,7 @@ static void on_closed(void *userdata, waldo_status status, const waldo_error *er
 {
     waldo__hand *hand = userdata;
 
+    hand->broke = hand->ready && !hand->lost;
     lose(hand, status != WALDO_OK && !hand->ready ? status : WALDO_ELOST,
          hand->ready ? "the sandbox's stream ended" : "the sandbox ended before its hand answered",
          error);
@@ -487,6 +489,11 @@ waldo_status waldo__hand_new(waldo__loop *loop, waldo_channel *channel, int64_t 
 void waldo__hand_give(waldo__hand *hand, void *userdata)
 {
     hand->events.userdata = userdata;
+}
+
+int waldo__hand_broke(const waldo__hand *hand)
+{
+    return hand->broke;
 }
 
 uint64_t waldo__hand_features(const waldo__hand *hand)

@@ -31,6 +31,7 @@ void waldo__hand_give(waldo__hand *hand, void *userdata);
 /* Close the channel. No call and no event comes after. */
 void waldo__hand_free(waldo__hand *hand);
 
+int waldo__hand_broke(const waldo__hand *hand); /* lost because its stream ended, no other reason */
 uint64_t waldo__hand_features(const waldo__hand *hand);
 size_t waldo__hand_queued(const waldo__hand *hand); /* bytes not yet on their way */
 

@@ -7,6 +7,7 @@
 enum {
     OPEN_MS = 120000, /* for the backend to make a machine */
     HELLO_MS = 10000, /* for the hand to answer */
+    REST_MS = 1000,   /* a stream that breaks sooner is not tried again */
     KILL_MS = 1500,   /* for commands to be gone after their grace */
     END_MS = 5000     /* for the backend to end a machine */
 };
@@ -73,6 +74,9 @@ void waldo__live_drop_machine(waldo_sandbox *sandbox)
     }
     sandbox->machine = NULL;
     sandbox->was_open = 0;
+    waldo__background_lost(sandbox);
+    waldo_error_free(sandbox->broke);
+    sandbox->broke = NULL;
     waldo__ops_drop_zombies(sandbox);
     waldo__workspace_free(sandbox->workspace);
     sandbox->workspace = NULL;
@@ -119,10 +123,30 @@ static int try_next(waldo_sandbox *sandbox, waldo_status status)
     return 1;
 }
 
+/* Neither the stream that broke nor another: now it is lost. */
+static void rejoin_failed(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error)
+{
+    waldo_error *both = NULL;
+
+    waldo_error_set(&both, WALDO_ELOST, WALDO_CLASS_BACKEND, "%s; nor can it be reached again: %s",
+                    waldo_error_message(sandbox->broke),
+                    error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+    waldo_error_free(sandbox->broke);
+    sandbox->broke = NULL;
+    sandbox->state = WALDO__LIVE_OPEN;
+    waldo__background_lost(sandbox);
+    waldo__live_lose(sandbox, both);
+    waldo_error_free(both);
+}
+
 static void opening_failed(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error)
 {
     waldo_error *copy;
 
+    if (sandbox->broke != NULL) {
+        rejoin_failed(sandbox, status, error);
+        return;
+    }
     if (waldo__spares_opening_failed(sandbox, error)) {
         return;
     }
@@ -146,6 +170,7 @@ void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_err
     }
     sandbox->state = WALDO__LIVE_OPEN;
     sandbox->was_open = 1;
+    sandbox->joined_ns = waldo__now_ns();
     sandbox->isolation = sandbox->info.isolation;
     waldo__live_news(sandbox, "opened", "%s: a machine was %s (isolation: %s)",
                      ops_of(sandbox)->name, sandbox->info.reached ? "reached" : "opened",
@@ -189,7 +214,13 @@ void waldo__live_machine_ready(waldo_sandbox *sandbox)
         return;
     }
     sandbox->state = WALDO__LIVE_PREPARING;
-    if (sandbox->info.reached) {
+    if (sandbox->broke != NULL) {
+        waldo__live_news(sandbox, "rejoined", "%s: the machine was reached again after: %s",
+                         ops_of(sandbox)->name, waldo_error_message(sandbox->broke));
+        waldo_error_free(sandbox->broke);
+        sandbox->broke = NULL;
+        waldo__live_prepared(sandbox, WALDO_OK, NULL);
+    } else if (sandbox->info.reached) {
         waldo__live_prepared(sandbox, WALDO_OK, NULL);
     } else {
         waldo__workspace_begin(sandbox);
@@ -244,7 +275,7 @@ static void hand_ready(void *userdata)
 
 static void on_open(void *userdata, waldo_status status, const waldo_error *error);
 
-/* It cannot run here at all; the backend may know another way. */
+/* It cannot run here at all; the backend may know another way, but none that keeps a machine. */
 static int do_without(waldo_sandbox *sandbox, const waldo_error *error)
 {
     const waldo_backend_ops *ops = ops_of(sandbox);
@@ -252,7 +283,8 @@ static int do_without(waldo_sandbox *sandbox, const waldo_error *error)
     waldo_error *why;
 
     if (sandbox->state != WALDO__LIVE_OPENING || sandbox->hand == NULL ||
-        waldo_error_status(error) != WALDO_EUNAVAILABLE || !WALDO__BACKEND_HAS(ops, without_hand)) {
+        waldo__live_durable(sandbox) || waldo_error_status(error) != WALDO_EUNAVAILABLE ||
+        !WALDO__BACKEND_HAS(ops, without_hand)) {
         return 0;
     }
     why = waldo_error_copy(error);
@@ -260,6 +292,34 @@ static int do_without(waldo_sandbox *sandbox, const waldo_error *error)
     sandbox->hand = NULL;
     ops->without_hand(sandbox->machine, waldo_error_message(why), &call, on_open);
     waldo_error_free(why);
+    return 1;
+}
+
+static void on_channel(void *userdata, waldo_status status, waldo_channel *channel,
+                       const waldo_error *error);
+
+/*
+ * A stream may break while the machine goes on: with its network, or the engine's process. Another
+ * is tried once, for a machine that goes on without one; plain commands have ended as lost.
+ */
+static int rejoin(waldo_sandbox *sandbox, const waldo_error *error)
+{
+    waldo_backend_call call = call_until(sandbox, OPEN_MS);
+
+    if (sandbox->state != WALDO__LIVE_OPEN || !waldo__live_durable(sandbox) ||
+        !waldo__hand_broke(sandbox->hand) ||
+        waldo__now_ns() - sandbox->joined_ns < REST_MS * WALDO__NS_PER_MS) {
+        return 0;
+    }
+    sandbox->broke = waldo_error_copy(error);
+    if (sandbox->broke == NULL) {
+        return 0;
+    }
+    waldo__hand_free(sandbox->hand);
+    sandbox->hand = NULL;
+    sandbox->state = WALDO__LIVE_OPENING;
+    waldo__background_unknown(sandbox);
+    ops_of(sandbox)->channel(sandbox->machine, &call, on_channel);
     return 1;
 }
 
@@ -278,7 +338,9 @@ static void hand_lost(void *userdata, const waldo_error *error)
         if (sandbox->is_spare && sandbox->state == WALDO__LIVE_OPEN) {
             waldo__spare_lost(sandbox);
         }
-        waldo__live_lose(sandbox, error);
+        if (!rejoin(sandbox, error)) {
+            waldo__live_lose(sandbox, error);
+        }
     }
     waldo__live_release(sandbox);
 }

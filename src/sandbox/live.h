@@ -107,6 +107,8 @@ struct waldo_sandbox {
     char *saved;                    /* what the backend needs to reach it again; NULL: a new one */
     int saved_empty;                /* 1: the saved machine began without a workspace */
     int was_open;                   /* this machine */
+    waldo_error *broke;             /* why its stream did, until there is another; else NULL */
+    int64_t joined_ns;              /* when the present stream came to be */
     int detaching;                  /* it is to go on when this sandbox is closed */
     int settled;                    /* the hand has taken what was sent before that */
     waldo__background *backgrounds; /* oldest first */

@@ -57,6 +57,7 @@ static void free_sandbox(waldo_sandbox *sandbox)
     waldo__background_free_all(sandbox);
     WALDO__VEC_FREE(&sandbox->news);
     waldo_error_free(sandbox->lost);
+    waldo_error_free(sandbox->broke);
     waldo__free(sandbox->saved);
     waldo_sandbox_spec_unref(sandbox->spec);
     waldo__free(sandbox);

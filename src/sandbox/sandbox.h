@@ -49,7 +49,7 @@ const char *waldo__sandbox_notes(const waldo_sandbox *sandbox);
 
 /*
  * Lifecycle news: "opened", "limited" (the machine is less than its class says), "closed", "lost",
- * with a sentence; called from the run queue.
+ * "rejoined" (its stream broke, it goes on), with a sentence; called from the run queue.
  */
 typedef void (*waldo__sandbox_news_fn)(void *userdata, const char *what, const char *text);
 typedef struct waldo__sandbox_listener {

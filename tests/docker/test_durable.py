@@ -416,6 +416,69 @@ def test_many_sessions(durable):
     assert durable.engine.wait(lambda: len(running(durable).splitlines()) <= 4), running(durable)
 
 
+def attached(durable):
+    """The host's pids of the process that passes the streams on."""
+    top = durable.engine.ask("GET", f"/v1.41/containers/{durable.one()['Id']}/top?ps_args=-eo%20pid,args")[1]
+    return [int(row[0]) for row in top["Processes"] if "waldo-hand attach" in row[-1]]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ends a process of the container from outside")
+def test_stream_that_breaks(durable):
+    """The machine is reached again by itself: background commands go on, plain ones end as lost."""
+    a = durable.host()
+    a.good("open")
+    number = a.start("i=0; while [ $i -lt 60 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; exit 7")
+    ended = a.start("echo over")
+    assert a.read(ended, 0, 20000)[2] == (1, 0)
+    time.sleep(1.1)  # sooner it is not tried
+    a.say("exec sleep 1000")
+    assert durable.engine.wait(lambda: "sleep 1000" in running(durable))
+    os.kill(attached(durable)[0], signal.SIGKILL)
+    assert a.hear().startswith("OK end=6")
+    assert a.run("echo here") == "here\n"
+    assert a.good("list") == f"{number}+ {ended}"
+    text, over = read_all(a, number)
+    assert text == b"".join(b"line %d\n" % i for i in range(60)) and over == (1, 7)
+    assert a.read(ended, 0, 0)[2] == (1, 0)
+    assert a.start("true") == ended + 1
+    a.good("close")
+    assert durable.engine.wait(lambda: not durable.engine.containers())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ends a process of the container from outside")
+def test_stream_that_breaks_while_it_is_read(durable):
+    a = durable.host()
+    a.good("open")
+    number = a.start("echo 1; read x; echo 2; exit 3")
+    assert a.read(number, 0, 300)[:2] == (b"1\n", 2)
+    time.sleep(1.1)
+    a.say(f"read {number} 0 600000")
+    time.sleep(0.2)
+    os.kill(attached(durable)[0], signal.SIGKILL)
+    assert "running" in a.hear()  # what there was; it goes on
+    for _ in range(100):
+        if a.ask(f"write {number} go") == "OK":
+            break
+        a.run("true")  # drives its loop
+    assert read_all(a, number) == (b"1\n2\n", (1, 3))
+    a.good("close")
+
+
+def test_container_that_ends(durable):
+    a = durable.host()
+    a.good("open")
+    number = a.start("sleep 1000")
+    time.sleep(1.1)
+    a.say("exec sleep 1000")
+    assert durable.engine.wait(lambda: running(durable).count("sleep 1000") >= 2)
+    assert durable.engine.ask("POST", f"/v1.41/containers/{durable.one()['Id']}/kill")[0] == 204
+    assert a.hear().startswith("OK end=6")
+    lost = a.ask("exec true")
+    assert lost.startswith("WALDO_ELOST") and "nor can it be reached again" in lost, lost
+    assert "end=6" in a.ask(f"read {number} 0 0")
+    a.finish()
+
+
 def cli(durable, *words):
     return subprocess.run([WALDO, "exec", *words], capture_output=True, timeout=60, check=False, text=True,
                           env={**os.environ, "DOCKER_HOST": durable.engine.url})
