@@ -508,6 +508,7 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
     status = waldo__docker_options_parse(&machine->options, spec, ret_err);
     if (status == WALDO_OK && saved.len > 0) {
         status = waldo__docker_take_saved(machine, saved, ret_err);
+        machine->options.hand = DOCKER_HAND_ALWAYS;
     }
     if (status == WALDO_OK && waldo__docker_arch() == NULL &&
         (machine->options.hand == DOCKER_HAND_ALWAYS || machine->options.lease_ms > 0)) {
