@@ -7,7 +7,6 @@
 #include "base/ident.h"
 #include "codec/tar.h"
 #include "docker.h"
-#include "hand/embedded.h"
 
 enum { USER_DEFAULT = 1000, PROCESSES_DEFAULT = 512 };
 #define MEMORY_DEFAULT ((uint64_t)1 << 30)
@@ -25,18 +24,20 @@ const char *waldo__docker_hand_folder(void)
     return HAND_FOLDER;
 }
 
-const char *waldo__docker_arch(void)
+const waldo__hand_program *waldo__docker_hand_for(waldo_str arch)
 {
-    size_t len = 0;
+    const waldo__hand_program *hand = NULL;
 
-    waldo__hand_image(&len);
-#if defined(__x86_64__)
-    return len > 0 ? "amd64" : NULL;
-#elif defined(__aarch64__)
-    return len > 0 ? "arm64" : NULL;
-#else
+    if (arch.len == 0) {
+        hand = waldo__hand_native();
+        return hand != NULL ? hand : waldo__hand_at(0);
+    }
+    for (size_t i = 0; (hand = waldo__hand_at(i)) != NULL; i++) {
+        if (waldo__str_is(arch, hand->arch)) {
+            return hand;
+        }
+    }
     return NULL;
-#endif
 }
 
 static waldo_str option(const waldo_backend_spec *spec, const char *key)
@@ -552,13 +553,13 @@ waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__b
     return out->status;
 }
 
-waldo_status waldo__docker_put_hand(waldo__buf *out)
+waldo_status waldo__docker_put_hand(const waldo__hand_program *hand, waldo__buf *out)
 {
-    waldo__tar_entry entry = { .name = HAND_NAME, .mode = 0555 };
-    const unsigned char *image = waldo__hand_image(&entry.bytes.len);
+    const waldo__tar_entry entry = { .name = HAND_NAME,
+                                     .mode = 0555,
+                                     .bytes = { (const char *)hand->image, hand->len } };
     waldo_status status;
 
-    entry.bytes.ptr = (const char *)image;
     status = waldo__tar_put(out, &entry);
     return status == WALDO_OK ? waldo__tar_end(out) : status;
 }

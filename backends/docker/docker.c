@@ -282,7 +282,7 @@ void waldo__docker_inject(waldo_machine *machine)
         give_workspace(machine);
         return;
     }
-    waldo__docker_put_hand(&machine->call.body);
+    waldo__docker_put_hand(machine->hand, &machine->call.body);
     waldo__docker_begin(machine, "PUT", "/archive?path=/run/waldo", DOCKER_SLOW_MS, on_hand);
 }
 
@@ -378,7 +378,7 @@ static void pull(waldo_machine *machine)
 static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
 {
     const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
-    const char *mine = waldo__docker_arch();
+    const waldo__hand_program *one = waldo__docker_hand_for(waldo__str(""));
     waldo__json *doc = NULL;
     waldo_status status =
         waldo__json_parse(waldo__buf_str(&machine->call.answer), &limits, &doc, ret_err);
@@ -386,7 +386,9 @@ static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
     waldo_str os = waldo__json_get_str(waldo__json_root(doc), "Os");
 
     int other_os = os.len > 0 && !waldo__str_is(os, "linux");
-    int other = arch.len > 0 && (mine == NULL || !waldo__str_is(arch, mine));
+    int other = arch.len > 0 && waldo__docker_hand_for(arch) == NULL;
+
+    machine->hand = waldo__docker_hand_for(arch);
 
     if (status == WALDO_OK && other && !other_os && machine->options.hand == DOCKER_HAND_AUTO) {
         waldo__buf_printf(&machine->note,
@@ -394,12 +396,13 @@ static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
                           (int)(arch.len < 64 ? arch.len : 64), arch.ptr);
     } else if (status == WALDO_OK &&
                (other_os || (other && machine->options.hand == DOCKER_HAND_ALWAYS))) {
-        status =
-            waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
-                            "docker: the image %s is for %.*s/%.*s, and this build's hand "
-                            "for linux/%s; use an image for that, such as by platform=linux/%s",
-                            machine->options.image, (int)os.len, os.ptr, (int)arch.len, arch.ptr,
-                            mine != NULL ? mine : "?", mine != NULL ? mine : "amd64");
+        status = waldo_error_set(
+            ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
+            "docker: the image %s is for %.*s/%.*s, and this build has hands for "
+            "linux/%s%s; use an image for that, such as by platform=linux/%s",
+            machine->options.image, (int)os.len, os.ptr, (int)arch.len, arch.ptr,
+            one != NULL ? one->arch : "?", waldo__hand_at(1) != NULL ? " and others" : "",
+            one != NULL ? one->arch : "amd64");
     }
     waldo__json_free(doc);
     return status;
@@ -510,11 +513,10 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
         status = waldo__docker_take_saved(machine, saved, ret_err);
         machine->options.hand = DOCKER_HAND_ALWAYS;
     }
-    if (status == WALDO_OK && waldo__docker_arch() == NULL &&
+    if (status == WALDO_OK && waldo__hand_at(0) == NULL &&
         (machine->options.hand == DOCKER_HAND_ALWAYS || machine->options.lease_ms > 0)) {
         status = waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
-                                 "docker: this build has no hand (-Dhands=none), or none for this "
-                                 "processor");
+                                 "docker: this build has no hand (-Dhands=none)");
     }
     if (status == WALDO_OK) {
         status = waldo__docker_engine_find(&machine->engine, env, waldo__str(machine->options.host),

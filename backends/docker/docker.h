@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "codec/docker_frames.h"
+#include "hand/embedded.h"
 #include "http/http.h"
 #include "json/json.h"
 #include <waldo/sys/backend.h>
@@ -152,11 +153,13 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
                                       waldo__buf *out);
 waldo_status waldo__docker_put_exec(const docker_options *options, waldo__buf *out);
 waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__buf *out);
-waldo_status waldo__docker_put_hand(waldo__buf *out); /* an archive */
+waldo_status waldo__docker_put_hand(const waldo__hand_program *hand,
+                                    waldo__buf *out); /* an archive */
 /* Another, that gives a volume's folder to the user. */
 waldo_status waldo__docker_put_owner(const docker_options *options, uint32_t mode, waldo__buf *out);
 const char *waldo__docker_hand_folder(void);
-const char *waldo__docker_arch(void); /* of the hand, as images name it; NULL: there is no hand */
+/* The hand for images of an architecture (empty: it is not known), or NULL. */
+const waldo__hand_program *waldo__docker_hand_for(waldo_str arch);
 
 /* WALDO_ENOTSUP when a warning of the engine says that an asked limit does not hold. */
 waldo_status waldo__docker_check_warning(const docker_options *options, waldo_str warning,

@@ -27,6 +27,7 @@ struct waldo_machine {
     int waiting;                 /* for the removal that is in progress */
     int looks;                   /* at a container that is not ready yet */
     int pulled;
+    const waldo__hand_program *hand; /* the one for the image */
     int64_t deadline_ns;
     waldo__buf pull_error;
     waldo__task task; /* completions */

@@ -182,7 +182,7 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
     } else {
         q->status = waldo__json_parse(waldo__buf_str(&q->call.answer), &limits, &doc, &q->error);
         arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
-        if (q->status == WALDO_OK && arch.len > 0 && !waldo__str_is(arch, waldo__docker_arch())) {
+        if (q->status == WALDO_OK && waldo__docker_hand_for(arch) == NULL) {
             q->status =
                 waldo_error_set(&q->error, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
                                 "docker: the image %s is for another processor", q->options.image);
@@ -213,7 +213,7 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
             waldo__docker_call_error(&q->call, status, error, "asking for its version", &q->error);
     } else if (q->engine.version[0] == '\0') {
         q->status = waldo__docker_engine_agree(&q->engine, waldo__str(""), &q->error);
-    } else if ((q->probing || q->checking) && waldo__docker_arch() == NULL) {
+    } else if ((q->probing || q->checking) && waldo__hand_at(0) == NULL) {
         q->status = waldo_error_set(&q->error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
                                     "docker: an engine answers, but this build has no hand");
     } else if (q->checking) {

@@ -251,8 +251,7 @@ waldo_status waldo__local_command_make(local_command *command, const waldo_backe
 {
     static const char *const go[] = { "--chdir", "/workspace", "--", NULL };
     static const char *const end[] = { "/run/waldo-hand", "server", "no-openat2", NULL };
-    size_t image_len = 0;
-    const unsigned char *image = waldo__hand_image(&image_len);
+    const waldo__hand_program *hand = waldo__hand_native();
     char *bwrap;
 
     command->drop = geteuid() == 0;
@@ -261,9 +260,10 @@ waldo_status waldo__local_command_make(local_command *command, const waldo_backe
     if (bwrap == NULL) {
         return WALDO_EUNAVAILABLE;
     }
-    if (image == NULL) {
+    if (hand == NULL) {
         waldo__local_fail(command, WALDO_EUNAVAILABLE,
-                          "local: this build has no hand; build it with -Dhands=native");
+                          "local: this build has no hand for this processor; build it with "
+                          "-Dhands=native");
     }
     if (command->drop && access(SETPRIV, X_OK) != 0) {
         waldo__local_fail(command, WALDO_EUNAVAILABLE,
@@ -276,8 +276,8 @@ waldo_status waldo__local_command_make(local_command *command, const waldo_backe
     add_isolation(command, spec);
     waldo__local_add_root(command, spec);
     waldo__local_add_workspace(command, spec);
-    waldo__local_add_data(command, "/run/waldo-hand", image != NULL ? (const char *)image : "",
-                          image_len, "0555");
+    waldo__local_add_data(command, "/run/waldo-hand", hand != NULL ? (const char *)hand->image : "",
+                          hand != NULL ? hand->len : 0, "0555");
     waldo__local_add(command, "--remount-ro");
     waldo__local_add(command, "/");
     waldo__local_add_fd(command, "--seccomp", waldo__local_seccomp_fd(spec->net == WALDO_NET_ALL));

@@ -9,11 +9,11 @@
 
 enum { NAME_LEN = 64, FEATURES_MAX = 64 };
 
-/* Adapters, then the hand, then backends: those can become more while the process lives. */
+/* Adapters, then hands, then backends: those can become more while the process lives. */
 static int write_name(size_t index, char *text)
 {
     const waldo_backend_ops *backend;
-    size_t models = 0, hands = 0;
+    size_t models = 0;
 
     while (waldo__model_ops_at(models) != NULL) {
         if (models == index) {
@@ -22,9 +22,9 @@ static int write_name(size_t index, char *text)
         }
         models++;
     }
-    if (waldo__hand_image(&hands) != NULL) {
+    for (size_t i = 0; waldo__hand_at(i) != NULL; i++) {
         if (models == index) {
-            snprintf(text, NAME_LEN, "hand.x86_64");
+            snprintf(text, NAME_LEN, "hand.%s", waldo__hand_at(i)->name);
             return 1;
         }
         models++;

@@ -1,4 +1,4 @@
-/* The hand program as bytes inside the library. */
+/* The hand programs as bytes inside the library, one for each kind of processor. */
 #ifndef WALDO_HAND_EMBEDDED_H
 #define WALDO_HAND_EMBEDDED_H
 
@@ -6,10 +6,18 @@
 
 #define WALDO__HAND_SHA256_LEN 32
 
-/* Static. NULL with length 0 when the library was built with -Dhands=none. */
-const unsigned char *waldo__hand_image(size_t *ret_len);
+typedef struct {
+    const char *name; /* of the processor, as uname has it: "x86_64", "aarch64" */
+    const char *arch; /* the same as container images have it: "amd64", "arm64" */
+    const unsigned char *image;
+    size_t len;
+    const unsigned char *sha256; /* made when it was built: whoever writes it somewhere checks */
+} waldo__hand_program;
 
-/* SHA-256 of the image, made when it was built: whoever writes it somewhere checks against it. */
-const unsigned char *waldo__hand_sha256(void);
+/* NULL past the last; there is none at all where the library was built with -Dhands=none. */
+const waldo__hand_program *waldo__hand_at(size_t index);
+
+/* The one for the processor this library runs on, or NULL. */
+const waldo__hand_program *waldo__hand_native(void);
 
 #endif

@@ -6,14 +6,19 @@
 #include "spawn.h"
 #include "tree.h"
 
+#define TEXT_OF(number)    TEXT_OF_IT(number)
+#define TEXT_OF_IT(number) #number
+/* What src/hand/embed.py knows a hand by. */
+#define STATEMENT "waldo-hand " HAND_RELEASE_TEXT ", protocol " TEXT_OF(WALDO_HAND_VERSION) "\n"
+
 static int usage(void)
 {
-    static const char text[] = "usage: waldo-hand [server [no-openat2]]\n"
-                               "or durable ADDRESS LEASE_MS\n"
-                               "or attach ADDRESS\n"
-                               "or one-shot NONCE REQUEST [RECORD]\n"
-                               "or read NONCE RECORD OFFSET\n"
-                               "or keeper CONTROL IN OUT [KEEP...] -- PROGRAM [ARG...]\n";
+    static const char text[] = STATEMENT "usage: waldo-hand [server [no-openat2]]\n"
+                                         "or durable ADDRESS LEASE_MS\n"
+                                         "or attach ADDRESS\n"
+                                         "or one-shot NONCE REQUEST [RECORD]\n"
+                                         "or read NONCE RECORD OFFSET\n"
+                                         "or keeper CONTROL IN OUT [KEEP...] -- PROGRAM [ARG...]\n";
 
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
     return WALDO_HAND_STATUS_USAGE;

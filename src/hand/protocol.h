@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WALDO_HAND_VERSION 1u
+#define WALDO_HAND_VERSION 1 /* digits only: src/hand/main.c makes text of it */
 #define WALDO_HAND_MAGIC   "WLD1"
 
 /* Frame: u32 payload length, u8 type, u32 id, payload. */

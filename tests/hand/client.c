@@ -27,6 +27,25 @@ int client_stream_room;
 
 static const uint8_t nonce[WALDO_HAND_NONCE_LEN] = "0123456789abcde";
 
+int client_emulated(void)
+{
+    return getenv("WALDO_TEST_EMULATED") != NULL;
+}
+
+void needs(enum need need)
+{
+    static const char *const reasons[] = {
+        [NEED_VFORK] = "the emulator's vfork shares no memory",
+        [NEED_SUBREAPER] = "the emulator refuses PR_SET_CHILD_SUBREAPER",
+        [NEED_CONTROL] = "the emulator's recvmsg keeps descriptors that do not fit",
+    };
+
+    if (client_emulated()) {
+        print_message("%s\n", reasons[need]);
+        skip();
+    }
+}
+
 uint64_t test_now_ms(void)
 {
     struct timespec ts;

@@ -38,6 +38,17 @@ struct client {
 };
 
 extern const char *client_program;
+/*
+ * What the emulator of another processor lacks (qemu-user 7.2): a test that needs it says so first,
+ * and is skipped there.
+ */
+enum need {
+    NEED_VFORK,     /* its vfork is a fork: the child's errno does not come back in shared memory */
+    NEED_SUBREAPER, /* it refuses PR_SET_CHILD_SUBREAPER: orphans go to init */
+    NEED_CONTROL,   /* its recvmsg takes more descriptors than fit into the program's buffer */
+};
+void needs(enum need need);
+int client_emulated(void);
 extern int client_stream_room; /* bytes the next hand can send without being read; 0: some */
 
 void client_open(struct client *client); /* greeted */

@@ -192,6 +192,8 @@ static void assert_closed(int fd)
 
 static void test_wrong_descriptors(void **state)
 {
+    needs(NEED_CONTROL);
+
     static const size_t counts[] = { 0, 1, 3, 250 };
     static struct client live;
     int before;

@@ -127,6 +127,8 @@ static void test_ends_between(void **state)
 /* Its tree too, whatever it did to get away; the same ids are free at once. */
 static void test_plain_ends_with_its_session(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     static struct client first, second;
     const char *number = sleep_number();
     char plain[20], script[200];
@@ -270,6 +272,8 @@ static void test_unfinished_file_goes(void **state)
 
 static void test_lease(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     static struct client client;
     const char *number = sleep_number();
     char script[64];

@@ -53,6 +53,8 @@ static waldo_status on_event(void *userdata, const waldo__hand_event *event)
     return WALDO_OK;
 }
 
+static int host_is_gone; /* 1: nobody has the other end of the next keeper's control */
+
 /* Starts a keeper with a program; keep is a descriptor for it, or -1. */
 static void open_keeper(const char *const *program, int keep)
 {
@@ -73,6 +75,10 @@ static void open_keeper(const char *const *program, int keep)
     args[count++] = "--";
     while (*program != NULL) {
         args[count++] = *program++;
+    }
+    if (host_is_gone) {
+        close(control[0]);
+        control[0] = -1;
     }
     keeper.pid = fork();
     assert_true(keeper.pid >= 0);
@@ -171,6 +177,8 @@ static void test_exit(void **state)
 
 static void test_start_failed(void **state)
 {
+    needs(NEED_VFORK);
+
     static const char *const program[] = { "/no/such/program", NULL };
     char byte;
 
@@ -236,6 +244,8 @@ static const char *start_tree(void)
 
 static void test_kill(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     const char *number = start_tree();
     waldo__buf out = WALDO__BUF_INIT(64);
 
@@ -252,6 +262,8 @@ static void test_kill(void **state)
 
 static void test_host_gone(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     const char *number = start_tree();
     int status = -1;
 
@@ -264,8 +276,29 @@ static void test_host_gone(void **state)
     waldo__hand_decoder_free(&keeper.decoder);
 }
 
+/* The first word to the host fails already: nobody will ask for the end. */
+static void test_host_gone_before_the_start(void **state)
+{
+    const char *number = sleep_number();
+    char script[100];
+    int status = -1;
+
+    (void)state;
+    snprintf(script, sizeof script, "trap '' TERM HUP; sleep %s; :", number);
+    host_is_gone = 1;
+    open_sh(script);
+    host_is_gone = 0;
+    assert_int_equal(waitpid(keeper.pid, &status, 0), keeper.pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(count_sleeps(number), 0);
+    close(keeper.stream);
+    waldo__hand_decoder_free(&keeper.decoder);
+}
+
 static void test_leftovers_of_the_program(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     const char *number = sleep_number();
     char script[100];
 
@@ -352,6 +385,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_descriptors),
         cmocka_unit_test(test_kill),
         cmocka_unit_test(test_host_gone),
+        cmocka_unit_test(test_host_gone_before_the_start),
         cmocka_unit_test(test_leftovers_of_the_program),
         cmocka_unit_test(test_killed_keeper),
         cmocka_unit_test(test_terminal_signals_do_not_reach_it),

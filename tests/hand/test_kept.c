@@ -212,6 +212,8 @@ static void test_terminal(void **state)
 
 static void test_start_error_ends_the_reader(void **state)
 {
+    needs(NEED_VFORK);
+
     waldo__hand_run run = kept(WALDO_HAND_RUN_MERGE, 10);
     waldo_str program = WALDO__S("/no/such/program");
     uint32_t job;
@@ -274,6 +276,8 @@ static void test_forgotten_while_it_runs(void **state)
 
 static void test_leftovers(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     const char *number = sleep_number();
     char script[100];
     uint32_t job;

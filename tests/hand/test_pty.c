@@ -201,6 +201,8 @@ static void test_closed_and_opened_again(void **state)
 
 static void test_timeout_ends_the_tree(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     waldo__hand_run run = terminal();
     const char *number = sleep_number();
     char script[256];
@@ -221,6 +223,8 @@ static void test_timeout_ends_the_tree(void **state)
 
 static void test_leftovers(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     const char *number = sleep_number();
     char script[256];
     struct record *r;
@@ -240,6 +244,8 @@ static void test_leftovers(void **state)
 
 static void test_refusals(void **state)
 {
+    needs(NEED_VFORK);
+
     waldo__hand_run run = WALDO__HAND_RUN_INIT;
     waldo_str program = WALDO__S("/no/such/program");
     struct record *r;

@@ -96,6 +96,8 @@ static void test_grace_lets_it_finish(void **state)
 
 static void test_timeout_of_a_tree(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     static const char *const scripts[] = {
         "trap '' TERM; sleep @ & setsid sleep @ & setsid env -i sleep @ & sleep @",
         "(setsid setsid sh -c 'trap \"\" TERM HUP; setsid sleep @; :' &) ; trap '' TERM; sleep @; "
@@ -182,6 +184,8 @@ static void test_one_of_two_times_out(void **state)
 
 static void test_daemons_do_not_delay(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     static const char *const scripts[] = {
         "sleep @ & echo started",
         "setsid sleep @ & echo started",
@@ -204,6 +208,8 @@ static void test_daemons_do_not_delay(void **state)
 
 static void test_leftovers_can_be_ended(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     uint32_t id = client_sh(&hand, with_number("sleep @ & echo started"), WALDO__HAND_RUN_INIT);
     waldo__hand_run run = WALDO__HAND_RUN_INIT;
     struct record *r;
@@ -260,6 +266,8 @@ static uint32_t run_stopped(waldo__hand_run run)
 /* A command that stops its own job parent gains nothing but a few seconds. */
 static void test_stopped_job_parent(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     uint32_t id = run_stopped(limits(300, 100));
     struct record *r;
 
@@ -400,6 +408,8 @@ static void test_orders_without_room(void **state)
 
 static void test_end_with_stopped_job_parent(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     (void)state;
     run_stopped(limits(0, 0));
     assert_int_equal(client_wait_exit(&hand), 0);
@@ -410,6 +420,8 @@ static void test_end_with_stopped_job_parent(void **state)
 /* Leftovers whose job parent is killed are not forgotten: nobody could end them later. */
 static void test_leftovers_without_job_parent(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     uint32_t id = client_sh(&hand, with_number("setsid sleep @ & echo $PPID"), limits(0, 0));
     struct record *r = client_ended(&hand, id);
 
@@ -422,6 +434,8 @@ static void test_leftovers_without_job_parent(void **state)
 
 static void test_leader_killed_from_inside(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     uint32_t id =
         client_sh(&hand, with_number("setsid sleep @ & setsid sleep @ & echo $PPID; sleep @; :"),
                   WALDO__HAND_RUN_INIT);
@@ -464,6 +478,8 @@ static void test_ends_without_credit(void **state)
 
 static void test_shutdown(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     waldo__buf out = WALDO__BUF_INIT(1024);
     uint32_t done = client_sh(&hand, with_number("setsid sleep @ & echo started"), limits(0, 0));
     uint32_t runs =
@@ -486,6 +502,8 @@ static void test_shutdown(void **state)
 
 static void test_end_of_input(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     uint32_t done = client_sh(&hand, with_number("setsid sleep @ & echo started"), limits(0, 0));
     uint32_t runs =
         client_sh(&hand, with_number("trap '' TERM; echo ready; sleep @; :"), limits(0, 0));
@@ -501,6 +519,8 @@ static void test_end_of_input(void **state)
 
 static void test_killed_hand(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     uint32_t done = client_sh(&hand, with_number("setsid sleep @ & echo started"), limits(0, 0));
     uint32_t runs =
         client_sh(&hand, with_number("trap '' TERM; echo ready; sleep @; :"), limits(0, 0));
