@@ -301,6 +301,9 @@ static void loop(struct keeper *k)
         struct pollfd fds[2] = { { .fd = k->control, .events = POLLIN },
                                  { .fd = k->stderr_read, .events = POLLIN } };
 
+        if (k->control < 0) {
+            begin_killing(k);
+        }
         if (wait_fds(fds, 2, k->killing ? TICK_MS : -1) > 0) {
             if (fds[0].revents != 0) {
                 read_control(k);
