@@ -330,9 +330,9 @@ int keeper_main(int count, char **args)
     if (!parse_args(&k, count, args)) {
         return WALDO_HAND_STATUS_USAGE;
     }
-    signals_init(false);
     control_process(PR_SET_CHILD_SUBREAPER, 1);
     drop_inherited(&k);
+    signals_init(false);
     control_fd(k.control, F_SETFD, FD_CLOEXEC);
     if (!start(&k)) {
         return 0;

@@ -17,6 +17,7 @@
 #include "tree.h"
 
 #define CONTROL_FD   4
+#define SIGNAL_FD    5
 #define KILL_TICK_MS 2
 #define SLOW_TICK_MS 50
 
@@ -303,7 +304,7 @@ static void loop(struct parent *p)
     }
 }
 
-/* Puts the command's descriptors to 0, 1, 2 and the control socket to 4; closes all others. */
+/* Puts the command's descriptors to 0, 1, 2, the control socket to 4, signals to 5; no others. */
 static bool place_fds(const struct job_fds *fds)
 {
     if (dup2(fds->in, 0) < 0 || dup2(fds->out >= 0 ? fds->out : 0, 1) < 0 ||
@@ -314,7 +315,8 @@ static bool place_fds(const struct job_fds *fds)
         return false;
     }
     close(3);
-    close_between(CONTROL_FD + 1, ~0u);
+    signals_move(SIGNAL_FD);
+    close_between(SIGNAL_FD + 1, ~0u);
     return true;
 }
 

@@ -35,6 +35,7 @@
 
 static struct inbuf input;
 static struct pollfd fds[OWN_FDS + JOBS_FDS_MAX];
+_Static_assert(sizeof fds / sizeof *fds <= WAIT_FDS_MAX, "wait_fds takes them all");
 static int in_fd = STDIN_FILENO, out_fd = STDOUT_FILENO; /* -1: no session */
 static bool is_durable, greeted, shutting_down;
 static uint32_t request_id; /* of a one-shot, when it is known */

@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -25,15 +27,17 @@
 #define RESOLVE_FLAGS (0x02u | 0x08u) /* RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH */
 #define NOREPLACE     1u
 
-#define SIGNAL_BIT(sig) (UINT64_C(1) << ((sig)-1))
+#define UNWATCHED_TICK_MS 20
 
 /* struct open_how of linux/openat2.h, which musl's include path does not hold. */
 struct how {
     uint64_t flags, mode, resolve;
 };
 
-static volatile sig_atomic_t end_seen;
-static uint64_t wait_mask; /* bit 0 is signal 1 */
+/* Signals are blocked, and those that matter are read from here. */
+static int signal_fd = -1;
+static uint64_t watched; /* bit 0 is signal 1 */
+static bool end_seen;
 
 uint64_t now_ns(void)
 {
@@ -163,7 +167,7 @@ bool is_readable(int fd)
 {
     struct pollfd one = { .fd = fd, .events = POLLIN };
 
-    return syscall(SYS_ppoll, &one, 1, &(struct timespec){ 0 }, NULL, 0) > 0;
+    return syscall(SYS_ppoll, &one, 1L, &(struct timespec){ 0 }, NULL, 0L) > 0;
 }
 
 void *map_pages(size_t size)
@@ -188,7 +192,8 @@ void unmap_pages(void *pages, size_t size)
 
 pid_t fork_alone(void)
 {
-    return _Fork();
+    /* musl's own takes and releases the locks of threads. */
+    return (pid_t)syscall(SYS_clone, SIGCHLD, 0L, 0L, 0L, 0L);
 }
 
 int control_process(int option, unsigned long value)
@@ -314,54 +319,81 @@ bool has_slash(const char *text)
     return text[length_until(text, '/')] != '\0';
 }
 
-static void on_child(int sig)
-{
-    (void)sig;
-}
-
-static void on_end(int sig)
-{
-    (void)sig;
-    end_seen = 1;
-}
+/* Nothing of the kernel's struct sigaction is set: the default action. */
+static const uint64_t default_action[4];
 
 static void set_mask(uint64_t mask)
 {
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof wait_mask);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+}
+
+#define SIGNAL_BIT(sig) (UINT64_C(1) << ((sig)-1))
+
+static int watch(void)
+{
+    return (int)syscall(SYS_signalfd4, -1, &watched, sizeof watched, O_CLOEXEC | O_NONBLOCK);
 }
 
 void signals_init(bool is_server)
 {
-    static const int ends[] = { SIGTERM, SIGINT, SIGHUP };
-    struct sigaction action = { .sa_handler = SIG_DFL };
-
-    set_mask(UINT64_MAX);
+    watched = SIGNAL_BIT(SIGCHLD);
+    close_fd(&signal_fd);
+    set_mask(~UINT64_C(0));
     for (int sig = 1; sig <= 64; sig++) {
-        sigaction(sig, &action, NULL);
+        syscall(SYS_rt_sigaction, sig, default_action, NULL, sizeof watched);
     }
-    action.sa_handler = on_child;
-    sigaction(SIGCHLD, &action, NULL);
-    wait_mask = ~SIGNAL_BIT(SIGCHLD);
     if (is_server) {
-        action.sa_handler = on_end;
-        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-            sigaction(ends[i], &action, NULL);
-            wait_mask &= ~SIGNAL_BIT(ends[i]);
-        }
+        watched |= SIGNAL_BIT(SIGTERM) | SIGNAL_BIT(SIGINT) | SIGNAL_BIT(SIGHUP);
+    }
+    signal_fd = watch();
+}
+
+void signals_move(int fd)
+{
+    int fresh = watch();
+
+    signal_fd = copy_fd(fresh, fd, O_CLOEXEC);
+    close(fresh);
+    if (signal_fd < 0) {
+        close(fd);
+    }
+}
+
+static void read_signals(void)
+{
+    struct signalfd_siginfo info;
+
+    while (read(signal_fd, &info, sizeof info) > 0) {
+        end_seen = end_seen || info.ssi_signo != SIGCHLD;
     }
 }
 
 bool signal_end_seen(void)
 {
-    return end_seen != 0;
+    return end_seen;
 }
 
 int wait_fds(struct pollfd *fds, size_t count, int64_t timeout_ms)
 {
-    struct timespec ts = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000 };
+    static struct pollfd all[WAIT_FDS_MAX + 1];
+    struct timespec ts;
+    int ready;
 
-    return (int)syscall(SYS_ppoll, fds, count, timeout_ms < 0 ? NULL : &ts, &wait_mask,
-                        sizeof wait_mask);
+    /* Could the signals not be watched, children and ends are looked for from time to time. */
+    if (signal_fd < 0 && (timeout_ms < 0 || timeout_ms > UNWATCHED_TICK_MS)) {
+        timeout_ms = UNWATCHED_TICK_MS;
+    }
+    ts.tv_sec = timeout_ms / 1000;
+    ts.tv_nsec = timeout_ms % 1000 * 1000000;
+    memcpy(all, fds, count * sizeof *fds);
+    all[count] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
+    ready = (int)syscall(SYS_ppoll, all, count + 1, timeout_ms < 0 ? NULL : &ts, NULL, 0L);
+    if (ready > 0 && all[count].revents != 0) {
+        read_signals();
+        ready--;
+    }
+    memcpy(fds, all, count * sizeof *fds);
+    return ready;
 }
 
 void signals_unblock(void)

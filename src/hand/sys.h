@@ -79,12 +79,15 @@ struct dent {
     char name[];
 };
 
-/* Default signal actions, everything blocked; the named few end a wait by wait_fds. */
+/* Default signal actions, everything blocked; a few end a wait by wait_fds. May be repeated. */
 void signals_init(bool is_server);
+/* For a forked process that gave up its descriptors: watches anew, through this one. */
+void signals_move(int fd);
 bool signal_end_seen(void);
 
 struct pollfd;
-/* poll that SIGCHLD (and in the server SIGTERM, SIGINT, SIGHUP) interrupts without a race. */
+#define WAIT_FDS_MAX 1100u
+/* poll that SIGCHLD (and in the server SIGTERM, SIGINT, SIGHUP) ends without a race, as with 0. */
 int wait_fds(struct pollfd *fds, size_t count, int64_t timeout_ms);
 /* In the child before exec: an empty mask. */
 void signals_unblock(void);
