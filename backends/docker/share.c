@@ -10,7 +10,6 @@
 
 #include "base/alloc.h"
 #include "docker.h"
-#include "hand/embedded.h"
 
 #define SHARED_HAND  "waldo-hand"
 #define SHARED_HOSTS "hosts"
@@ -35,16 +34,17 @@ static int put_file(const char *folder, const char *name, waldo_str bytes, mode_
     return written == (ssize_t)bytes.len;
 }
 
-int waldo__docker_share(const docker_options *options, const docker_engine *engine)
+int waldo__docker_share(const docker_options *options, const docker_engine *engine,
+                        const waldo__hand_program *program)
 {
     static const char hosts[] = "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n";
     waldo_str hand;
 
     if (options->scratch == NULL || options->lease_ms > 0 || options->main != DOCKER_MAIN_HAND ||
-        engine->path[0] == '\0' || engine->podman) {
+        engine->path[0] == '\0' || engine->podman || program == NULL) {
         return 0;
     }
-    hand.ptr = (const char *)waldo__hand_image(&hand.len);
+    hand = waldo__strn((const char *)program->image, program->len);
     return put_file(options->scratch, SHARED_HAND, hand, 0555) &&
            put_file(options->scratch, SHARED_HOSTS, waldo__str(hosts), 0444);
 }

@@ -244,6 +244,8 @@ static void test_exact_bytes(void **state)
 
 static void test_no_program(void **state)
 {
+    needs(NEED_VFORK);
+
     waldo__buf frames = WALDO__BUF_INIT(1 << 20);
     waldo__hand_run run = WALDO__HAND_RUN_INIT;
     waldo_str arg = WALDO__S("/no/such/program");
@@ -281,6 +283,8 @@ static void test_timeout(void **state)
 
 static void test_leftovers_go(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     const char *number = sleep_number();
     struct shot shot;
     char script[128];
@@ -297,6 +301,8 @@ static void test_leftovers_go(void **state)
 /* A provider that ends the program ends the command: at once, or when it has been told. */
 static void test_killed(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     static const int signals[] = { SIGTERM, SIGHUP, SIGKILL };
 
     (void)state;
@@ -323,6 +329,8 @@ static void test_killed(void **state)
 
 static void test_broken_output(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     const char *number = sleep_number();
     struct shot shot;
     char script[128];

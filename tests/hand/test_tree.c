@@ -552,6 +552,8 @@ static void test_terminated_hand(void **state)
 /* A host process of its own starts a hand and a command, tells the hand's pid, and is killed. */
 static void test_killed_host(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     int pipe_fds[2];
     pid_t host, pid = 0;
     char byte;
