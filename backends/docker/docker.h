@@ -131,6 +131,7 @@ typedef struct docker_options {
     double cpus;
     uint32_t processes;
     int memory_asked; /* by the user: the limit must hold */
+    int tmp_asked;
     int cpus_asked;
     int processes_asked;
     char *owner;

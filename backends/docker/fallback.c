@@ -23,6 +23,14 @@ static void on_first_gone(void *userdata, waldo_status status, const waldo_error
 
 static void again(waldo_machine *machine)
 {
+    if (machine->engine.podman && machine->options.tmp_asked) {
+        waldo_error *error = NULL;
+
+        waldo_error_set(&error, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
+                        "docker: without a hand Podman cannot keep /tmp to tmp=; leave it out");
+        waldo__docker_opened(machine, WALDO_ENOTSUP, error);
+        return;
+    }
     waldo__docker_channel_free(machine->channel);
     machine->channel = NULL;
     waldo__buf_clear(&machine->call.body);

@@ -1,12 +1,13 @@
 /*
  * Commands of a container without a hand. With a shell inside, a command says its process id before
  * it becomes what was asked for, so that a second exec can end its process group: the engine makes
- * every exec the leader of one (runc). Without a shell only the end of the container ends a command.
+ * every exec the leader of one (runc). Without a shell only the container's end ends a command.
  */
 #include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "codec/tar.h"
 #include "plain.h"
 
@@ -349,9 +350,11 @@ static void on_command_over(void *userdata, waldo_status status, int exit_code,
     }
     if (status == WALDO_OK && job->stage != STAGE_OUTPUT) {
         said = waldo__str_trim(waldo__buf_str(job->head.len > 0 ? &job->head : &job->error_head));
+        if (said.len == 0) {
+            said = waldo__str("the command ended before it began");
+        }
         status = waldo_error_set(&made, WALDO_ESTART, WALDO_CLASS_BACKEND, "%.*s",
-                                 (int)(said.len < 1000 ? said.len : 1000),
-                                 said.len > 0 ? said.ptr : "the command ended before it began");
+                                 (int)(said.len < 1000 ? said.len : 1000), said.ptr);
         error = made;
     }
     finish(job, status, exit_code, error);
@@ -433,6 +436,12 @@ static waldo_status put_command(plain_job *job, const waldo_backend_exec *exec,
     if (count > ARGS_MAX) {
         return waldo_error_set(ret_err, WALDO_ETOOBIG, WALDO_CLASS_USAGE,
                                "docker: a command has at most %d arguments here", ARGS_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!waldo__utf8_valid(waldo__str(exec->argv[i]))) {
+            return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
+                                   "docker: without a hand arguments have to be UTF-8");
+        }
     }
     if (exec->input.len > 0 && !job->plain->shell) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,

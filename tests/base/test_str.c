@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/base64.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/rand.h"
 #include "base/str.h"
@@ -196,9 +197,45 @@ static void draws_at_random(void **state)
     assert_string_not_equal(word, other);
 }
 
+static void base64_there_and_back(void **state)
+{
+    static const char *const wrong[] = { "A",
+                                         "AAAAA",
+                                         "AA=A",
+                                         "AA\n=",
+                                         "-_8=",
+                                         "A===",
+                                         "\xc3\xa4"
+                                         "AA" };
+    unsigned char bytes[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (unsigned char)(i * 7);
+    }
+    for (size_t len = 0; len <= sizeof bytes; len++) {
+        waldo__buf text = WALDO__BUF_INIT(1000);
+        waldo__buf back = WALDO__BUF_INIT(1000);
+
+        assert_int_equal(waldo__base64(waldo__strn((char *)bytes, len), &text), WALDO_OK);
+        assert_int_equal(waldo__base64_decode(waldo__buf_str(&text), &back), WALDO_OK);
+        assert_int_equal(back.len, len);
+        assert_memory_equal(waldo__buf_str(&back).ptr, bytes, len);
+        waldo__buf_free(&text);
+        waldo__buf_free(&back);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        waldo__buf back = WALDO__BUF_INIT(1000);
+
+        assert_int_equal(waldo__base64_decode(waldo__str(wrong[i]), &back), WALDO_EINVAL);
+        waldo__buf_free(&back);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(base64_there_and_back),
         cmocka_unit_test(compares),
         cmocka_unit_test(trims),
         cmocka_unit_test(finds),

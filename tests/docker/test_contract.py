@@ -1,4 +1,4 @@
-"""The docker column of the contract suite."""
+"""The contract suite on engines, and one table of all backends."""
 import os
 import pathlib
 import re
@@ -9,21 +9,49 @@ import pytest
 from dockerd import IMAGE
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
+PROGRAM = BUILD / "tests" / "contract" / "test-contract"
+GROUPS = re.search(r"BACKEND (\S+) ", subprocess.run([PROGRAM], capture_output=True, check=False, text=True).stderr)[1]
+FOUND = {}  # (group, case) -> column -> word
 
 
-@pytest.mark.parametrize("group", ["exec", "files", "life", "terminal", "background", "spares", "snapshot"])
-def test_contract(engine, group):
-    done = subprocess.run([BUILD / "tests" / "contract" / "test-contract", "docker", group, IMAGE],
-                          env={**os.environ, "DOCKER_HOST": engine.url}, capture_output=True, timeout=300, check=False)
+def contract(column, backend, group, target="", env=None):
+    done = subprocess.run([PROGRAM, backend, group, target], env={**os.environ, **(env or {})}, capture_output=True,
+                          timeout=600, check=False)
     said = (done.stdout + done.stderr).decode(errors="replace")
+    for word, case in re.findall(r"^\[\s+(OK|SKIPPED|FAILED)\s+\] ([a-z]\w+)\r?$", said, re.M):
+        word = {"OK": "pass", "SKIPPED": "not offered", "FAILED": "FAILED"}[word]
+        FOUND.setdefault((group, case), {}).setdefault(column, word)
     assert done.returncode == 0, said
     assert int(re.search(r"\[  PASSED  \] (\d+) test", said)[1]) > 0
+
+
+@pytest.mark.parametrize("group", GROUPS.split("|"))
+@pytest.mark.parametrize("column,options", [("docker", ""), ("docker, no hand", ",hand=never")])
+def test_docker(engine, column, options, group):
+    contract(column, "docker", group, IMAGE + options, {"DOCKER_HOST": engine.url})
     assert engine.wait(lambda: not engine.containers()), engine.containers()
 
 
-def test_faults(engine):
-    """Those of tests/contract/peer_faults.txt."""
-    done = subprocess.run([BUILD / "tests" / "contract" / "test-faults", f"docker:{IMAGE}", "/"],
-                          env={**os.environ, "DOCKER_HOST": engine.url}, capture_output=True, timeout=300, check=False)
-    assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
-    assert engine.wait(lambda: not engine.containers()), engine.containers()
+@pytest.mark.parametrize("group", GROUPS.split("|"))
+def test_podman(podman, group):
+    contract("podman", "docker", group, f"localhost/{IMAGE}", {"DOCKER_HOST": podman.url})
+    assert podman.wait(lambda: not podman.containers()), podman.containers()
+
+
+@pytest.mark.parametrize("group", GROUPS.split("|"))
+@pytest.mark.parametrize("backend", ["fake", "local"])
+def test_others(backend, group):
+    contract(backend, backend, group)
+
+
+def test_table(capsys):
+    """Last: what passes where."""
+    columns = ["fake", "local", "docker", "docker, no hand", "podman"]
+    width = max((len(f"{group}: {case}") for group, case in FOUND), default=0)
+    lines = [" " * width + "  " + "  ".join(f"{column:15}" for column in columns)]
+    for (group, case), words in FOUND.items():
+        lines.append(f"{group + ': ' + case:{width}}  "
+                     + "  ".join(f"{words.get(column, '-'):15}" for column in columns))
+    with capsys.disabled():
+        print("\n" + "\n".join(line.rstrip() for line in lines))
+    assert not any("FAILED" in words.values() for words in FOUND.values())

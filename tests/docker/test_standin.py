@@ -118,7 +118,11 @@ class StandIn:
         connection.sendall(self.upgrade)
         self.started.wait(30)
         if self.frames is not None:
-            self.send(connection, self.frames)
+            many = isinstance(self.frames, list)
+            frames = self.frames.pop(0) if many else self.frames
+            self.send(connection, frames)
+            if many and not self.frames:  # the last one goes on
+                self.removed.wait(60)
             connection.shutdown(socket.SHUT_RDWR)
             return
         hand = subprocess.Popen(
@@ -357,6 +361,78 @@ def test_an_engine_that_takes_another_runtime(stand_in, answer):
     stand_in.answers["GET /containers/NAME/json"] = reply(200, answer)
     fails(stand_in, "did not take runtime=runsc", options=",runtime=runsc")
     assert stand_in.removed.wait(10) and not stand_in.started.is_set()
+
+
+# ---- doing without the hand
+
+class Plain:
+    """What a stand-in answers once there is no hand: one command that has ended with 7."""
+
+    def __init__(self, stand_in):
+        head = "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: close\r\n\r\n"
+        stand_in.answers["POST /containers/NAME/exec"] = reply(201, {"Id": "e" * 64})
+        stand_in.answers[f"POST /exec/{'e' * 64}/start"] = head.encode() + frame(2, b"err") + frame(
+            1, b"waldo:77\nhello\n")
+        stand_in.answers[f"GET /exec/{'e' * 64}/json"] = reply(200, {"Running": False, "ExitCode": 7})
+        stand_in.closing = f"POST /exec/{'e' * 64}/start"
+
+
+def created(stand_in):
+    text = stand_in.bodies["POST /containers/create"].decode()
+    decoder, found = json.JSONDecoder(), []
+    while text:
+        one, end = decoder.raw_decode(text)
+        found.append(one["Entrypoint"][0])
+        text = text[end:]
+    return found
+
+
+@pytest.mark.parametrize("frames", [b"", frame(2, b"exec format error\n")])
+def test_hand_that_ends_before_a_word(stand_in, frames):
+    """Another container waits in its place, and commands are execs."""
+    Plain(stand_in)
+    stand_in.frames = [frames, frame(1, b"\n")]
+    done = run(stand_in)
+    assert done.stdout == b"hello\n" and done.returncode == 7, done
+    assert created(stand_in) == ["/run/waldo/waldo-hand", "/bin/sh"]
+
+
+def test_hand_for_another_processor(stand_in):
+    Plain(stand_in)
+    stand_in.image["Architecture"] = "s390x"
+    stand_in.frames = [frame(1, b"\n")]
+    done = run(stand_in)
+    assert done.stdout == b"hello\n", done
+    assert created(stand_in) == ["/bin/sh"]
+
+
+def test_container_that_does_not_start(stand_in):
+    Plain(stand_in)
+    ok = b"HTTP/1.1 204 No Content\r\n\r\n"
+    bad = reply(400, {"message": 'OCI runtime create failed: "/bin/sh": no such file or directory: unknown'})
+    stand_in.answers["POST /containers/NAME/start"] = [bad, bad, ok]
+    stand_in.frames = [b"", b"", frame(1, b"\n")]
+    stand_in.started.set()
+    stand_in.answers[f"POST /exec/{'e' * 64}/start"] = stand_in.answers[f"POST /exec/{'e' * 64}/start"].replace(
+        frame(1, b"waldo:77\nhello\n"), frame(1, b"hello\n"))
+    assert run(stand_in).stdout == b"hello\n"
+    assert created(stand_in) == ["/run/waldo/waldo-hand", "/bin/sh", "cat"]
+
+
+@pytest.mark.parametrize("stream,words", [
+    (frame(1, b"OCI runtime exec failed: no such file or directory"), "no such file"),
+    (frame(1, b"waldo:1\n"), "waldo:1"), (frame(1, b"waldo:x\n"), "waldo:x"), (b"", "before it began"),
+    (frame(2, b"sh: no such program\n"), "no such program"),
+    # What is no stream, or broke off, is the sandbox's end.
+    (b"nonsense", ""), (frame(1, b"waldo:77\n")[:12], ""), (frame(3, b"the engine's words"), ""),
+])
+def test_commands_that_do_not_begin(stand_in, stream, words):
+    Plain(stand_in)
+    key = f"POST /exec/{'e' * 64}/start"
+    stand_in.answers[key] = stand_in.answers[key].split(b"\r\n\r\n")[0] + b"\r\n\r\n" + stream
+    stand_in.frames = [frame(1, b"\n")]
+    done = run(stand_in, options=",hand=never")
+    assert done.returncode == (125 if words else 124) and words in done.stderr.decode(), done
 
 
 # ---- warnings

@@ -1,0 +1,77 @@
+"""Podman's compatible socket for tests: a service of our own in a temporary folder."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+import dockerd
+
+START_S = 60
+
+# runc, but for limits above what this process may set: Podman asks for the kernel's own maximum, which root may not
+# have where it lacks CAP_SYS_RESOURCE.
+RUNTIME = """
+import json, os, resource, sys
+for word, after in zip(sys.argv, sys.argv[1:]):
+    if word in ("--bundle", "-b", "--process", "-p"):
+        path = os.path.join(after, "config.json") if os.path.isdir(after) else after
+        with open(path) as file:
+            config = json.load(file)
+        for limit in config.get("process", config).get("rlimits") or []:
+            most = resource.getrlimit(getattr(resource, limit["type"]))[1]
+            for key in ("hard", "soft") if most != resource.RLIM_INFINITY else ():
+                limit[key] = min(limit[key], most)
+        with open(path, "w") as file:
+            json.dump(config, file)
+os.execv("REAL", ["runc", *sys.argv[1:]])
+"""
+
+
+class Podman(dockerd.Engine):
+    def __init__(self, folder):
+        super().__init__(folder / "podman.sock")
+        self.folder = folder
+
+    def command(self, *words):
+        return ["podman", "--root", str(self.folder / "root"), "--runroot", str(self.folder / "run"),
+                "--runtime", str(self.folder / "runc"), "--cgroup-manager", "cgroupfs", "--events-backend", "file",
+                *words]
+
+    def start(self):
+        real = shutil.which("runc", path=os.environ["PATH"] + ":/usr/sbin")
+        (self.folder / "runc").write_text(f"#!{sys.executable}\n{RUNTIME}".replace("REAL", real))
+        (self.folder / "runc").chmod(0o755)
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(self.command("system", "service", "--time=0", self.url),
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        ready = self.wait(lambda: self.process.poll() is not None or self.answers(), START_S)
+        assert ready and self.process.poll() is None, \
+            "podman did not start:\n" + (self.folder / "log").read_text(errors="replace")[-3000:]
+
+    def load(self, name, data):
+        subprocess.run(self.command("import", "-q", "-", name), input=data, check=True, capture_output=True)
+
+    def end(self, *_):
+        self.process.terminate()
+        self.process.wait(timeout=60)
+        subprocess.run(self.command("rm", "-af", "-t", "0"), check=False, capture_output=True)
+
+
+@pytest.fixture(scope="session")
+def podman():
+    if os.geteuid() != 0 or not shutil.which("podman"):
+        pytest.skip("needs podman, and root")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="waldo-podman-"))
+    own = Podman(folder)
+    try:
+        own.start()
+        dockerd.load_images(own)
+        yield own
+    finally:
+        if own.process and own.process.poll() is None:
+            own.end()
+        own.remove()
