@@ -264,6 +264,8 @@ static void test_no_program(void **state)
 
 static void test_timeout(void **state)
 {
+    needs(NEED_SUBREAPER);
+
     waldo__hand_run run = WALDO__HAND_RUN_INIT;
     const char *number = sleep_number();
     struct shot shot;
