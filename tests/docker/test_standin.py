@@ -391,10 +391,10 @@ def created(stand_in):
 def test_hand_that_ends_before_a_word(stand_in, frames):
     """Another container waits in its place, and commands are execs."""
     Plain(stand_in)
-    stand_in.frames = [frames, frame(1, b"\n")]
+    stand_in.frames = [frames, frames, frame(1, b"\n")]  # first with the hand shown from a file
     done = run(stand_in)
     assert done.stdout == b"hello\n" and done.returncode == 7, done
-    assert created(stand_in) == ["/run/waldo/waldo-hand", "/bin/sh"]
+    assert created(stand_in) == ["/run/waldo/waldo-hand", "/run/waldo/waldo-hand", "/bin/sh"]
 
 
 def test_hand_for_another_processor(stand_in):
@@ -410,13 +410,13 @@ def test_container_that_does_not_start(stand_in):
     Plain(stand_in)
     ok = b"HTTP/1.1 204 No Content\r\n\r\n"
     bad = reply(400, {"message": 'OCI runtime create failed: "/bin/sh": no such file or directory: unknown'})
-    stand_in.answers["POST /containers/NAME/start"] = [bad, bad, ok]
-    stand_in.frames = [b"", b"", frame(1, b"\n")]
+    stand_in.answers["POST /containers/NAME/start"] = [bad, bad, bad, ok]
+    stand_in.frames = [b"", b"", b"", frame(1, b"\n")]
     stand_in.started.set()
     stand_in.answers[f"POST /exec/{'e' * 64}/start"] = stand_in.answers[f"POST /exec/{'e' * 64}/start"].replace(
         frame(1, b"waldo:77\nhello\n"), frame(1, b"hello\n"))
     assert run(stand_in).stdout == b"hello\n"
-    assert created(stand_in) == ["/run/waldo/waldo-hand", "/bin/sh", "cat"]
+    assert created(stand_in) == ["/run/waldo/waldo-hand", "/run/waldo/waldo-hand", "/bin/sh", "cat"]
 
 
 @pytest.mark.parametrize("stream,words", [
