@@ -416,10 +416,10 @@ static void begin(waldo_sandbox *sandbox, const char *path, waldo_archive_fn don
         waldo__free(wanted);
         waldo__free(pack);
         waldo__free(folder);
-        if (done != NULL) {
-            done(userdata, WALDO_ENOMEM, waldo__str(""), NULL);
-        } else {
+        if (packed_done != NULL) {
             packed_done(userdata, WALDO_ENOMEM, waldo__str(""), 0, NULL);
+        } else if (done != NULL) {
+            done(userdata, WALDO_ENOMEM, waldo__str(""), NULL);
         }
         return;
     }
