@@ -9,6 +9,7 @@ import time
 import pytest
 
 from dockerd import IMAGE
+from program import call
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 TOOL = BUILD / "tests" / "docker" / "durable-tool"
@@ -492,3 +493,17 @@ def test_command_line(durable):
     done = cli(durable, "-s", "@other", "--", "true")
     assert done.returncode == 125 and "docker:IMAGE,name=other" in done.stderr
     assert durable.one()["State"] == "running"
+
+
+def test_sessions_of_one_run_in_the_next(durable, waldo, chat):
+    """What a model left running is there, under its number, for the run of another process."""
+    words = ["-m", f"chat:{chat.url}#any", "-s", f"docker:{IMAGE},name=lab"]
+    env = {"DOCKER_HOST": durable.engine.url}
+    chat.queue(call(cmd="echo first; read line; echo got $line; exit 5", yield_time_ms=300), {"text": "{result}"})
+    done = waldo("run", *words, "start it", env=env)
+    assert done.returncode == 0 and "Still running as session 1" in done.stdout, (done.stdout, done.stderr)
+    chat.queue(call(cmd="exit 3", yield_time_ms=20000), call("write_stdin", session_id=1, chars="word\n",
+                                                            yield_time_ms=20000), {"text": "{result}"})
+    done = waldo("run", *words, "go on", env=env)
+    assert done.returncode == 0, done.stderr
+    assert "Exit code: 5" in done.stdout and "got word" in done.stdout
