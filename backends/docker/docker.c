@@ -264,6 +264,7 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
         return;
     }
     if (status != WALDO_OK || machine->call.http_status != 201) {
+        machine->created &= machine->options.name == NULL; /* one of that name is another's */
         waldo__docker_open_failed(machine, status, error, "creating the container");
         return;
     }
@@ -610,6 +611,12 @@ static void on_removed(void *userdata, waldo_status status, const waldo_error *e
     complete_close(machine);
 }
 
+/* While one with a name is being created, a container of that name may be another process's. */
+static int is_ours(const waldo_machine *machine)
+{
+    return machine->created && !(machine->creating && machine->options.name != NULL);
+}
+
 static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
                          waldo_backend_done_fn done)
 {
@@ -629,7 +636,7 @@ static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
     machine->channel = NULL;
     waldo__docker_call_free(&machine->call);
     waldo__docker_call_init(&machine->call, &machine->engine, machine);
-    if (machine->created) {
+    if (is_ours(machine)) {
         waldo__docker_begin(machine, "DELETE", "?force=1&v=1", 0, on_removed);
         return;
     }
@@ -641,7 +648,7 @@ static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
 static void docker_abandon(waldo_machine *machine)
 {
     int forked = waldo__loop_forked(machine->engine.env->loop);
-    int created = machine->created;
+    int created = is_ours(machine);
     int creating = created && machine->creating;
     docker_engine engine = machine->engine;
     char name[DOCKER_NAME_SIZE];

@@ -219,7 +219,7 @@ static waldo_status judge(waldo_machine *machine, const waldo__json_value *root,
     }
     if (made && machine->saved_run == NULL && !machine->options.find) {
         status = take(machine, root, ret_err);
-        machine->reached = 0;
+        machine->reached = machine->created = 0; /* its maker may be only slow: not ours to end */
         return status == WALDO_OK ? WALDO_AGAIN : status;
     }
     return not_running(machine, state, word, ret_err);

@@ -55,8 +55,9 @@ static int is_let_go(const waldo_sandbox *sandbox)
         !WALDO__BACKEND_HAS(ops_of(sandbox), detach)) {
         return 0;
     }
-    if (!sandbox->was_open) {
-        return was_reached(sandbox);
+    if (!sandbox->was_open) { /* once it runs, whoever knows its name may have it */
+        return was_reached(sandbox) ||
+               (waldo__live_entry(sandbox)->name != NULL && sandbox->info.size != 0);
     }
     return sandbox->detaching || sandbox->lost != NULL || waldo__live_entry(sandbox)->name != NULL;
 }

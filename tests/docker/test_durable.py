@@ -265,7 +265,7 @@ def test_named_from_two_processes_at_once(durable):
     """One machine, whoever made it; the later session has it, the other is told."""
     state = durable.state.with_name("none")
     for _ in range(3):
-        hosts = [durable.host(",name=lab", state=state) for _ in range(3)]
+        hosts = [durable.host(",name=lab", state=state) for _ in range(4)]
         for host in hosts:
             host.say("open")
         answers = [host.hear() for host in hosts]
