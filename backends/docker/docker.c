@@ -450,6 +450,10 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
         waldo__docker_fall_back(machine, waldo__buf_str(&machine->note).ptr);
         return;
     }
+    if (machine->resumed) {
+        waldo__docker_inject(machine);
+        return;
+    }
     machine->options.shared =
         waldo__docker_share(&machine->options, &machine->engine, machine->hand);
     waldo__docker_create(machine);

@@ -24,6 +24,7 @@ struct waldo_machine {
     int reached;                 /* 1: it was there before */
     docker_plain plain;          /* without a hand */
     waldo__buf note;             /* why there is none */
+    int resumed;                 /* 1: another process has created it and went no further */
     int waiting;                 /* for the removal that is in progress */
     int looks;                   /* at a container that is not ready yet */
     int pulled;

@@ -192,6 +192,21 @@ static waldo_status not_running(const waldo_machine *machine, const waldo__json_
         (long long)waldo__json_get_int(state, "ExitCode", -1), machine->name);
 }
 
+/* Is the hand a file of the host in it, which nobody has to put there? */
+static int is_shared(const waldo__json_value *root)
+{
+    const waldo__json_value *mount = waldo__json_first(waldo__json_get(root, "Mounts"));
+
+    for (; mount != NULL; mount = waldo__json_next(mount)) {
+        if (waldo__str_is(waldo__json_get_str(mount, "Type"), "bind") &&
+            waldo__str_starts(waldo__json_get_str(mount, "Destination"),
+                              waldo__docker_hand_folder())) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /*
  * What to do with a container that is there. WALDO_PENDING: wait for another process; WALDO_AGAIN:
  * that one has died on the way, go on where it stopped.
@@ -219,6 +234,8 @@ static waldo_status judge(waldo_machine *machine, const waldo__json_value *root,
     }
     if (made && machine->saved_run == NULL && !machine->options.find) {
         status = take(machine, root, ret_err);
+        machine->resumed = 1;
+        machine->options.shared = is_shared(root);
         machine->reached = machine->created = 0; /* its maker may be only slow: not ours to end */
         return status == WALDO_OK ? WALDO_AGAIN : status;
     }
@@ -252,7 +269,7 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
     }
     waldo__json_free(doc);
     if (status == WALDO_AGAIN) {
-        waldo__docker_inject(machine);
+        waldo__docker_make(machine); /* from the image on, which says what hand it is to be */
         return;
     }
     if (status == WALDO_PENDING) {
