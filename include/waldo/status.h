@@ -68,7 +68,8 @@ typedef int32_t waldo_status;
     X(ECONFLICT, -43, 0, "somebody else changed it first")                                         \
     X(ETOOL, -44, 0, "host tool failed the turn")                                                  \
     X(EUSER, -45, 0, "a callback of the host asked to stop")                                       \
-    X(EINTERNAL, -46, 0, "internal error")
+    X(EINTERNAL, -46, 0, "internal error")                                                         \
+    X(ESTALE, -47, 0, "the provider refuses what it made before")
 
 enum {
 #define WALDO_STATUS_ENUM_(name, value, retryable, text) WALDO_##name = (value),

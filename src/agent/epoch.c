@@ -154,6 +154,9 @@ waldo_status waldo__run_encode(waldo_run *run, waldo_error **ret_err)
         }
         for (size_t i = 0; i < count; i++) {
             items[i] = *waldo__transcript_item(&run->transcript, run->encoded + i);
+            if (run->encoded + i < run->plain_until) {
+                items[i].raw = WALDO__S("");
+            }
         }
         status = ops->append(run->encoder, items, count, ret_err);
         waldo__free(items);

@@ -105,6 +105,8 @@ struct waldo_run {
     int http_status;
     int paused;
     int key_renewed;
+    int repaired;       /* this request was built anew without the provider's own JSON */
+    size_t plain_until; /* items before it are encoded without that JSON */
     uint32_t attempt;
     waldo__timer retry_timer;
     waldo__timer time_limit;

@@ -335,6 +335,38 @@ static void tell_retry(waldo_run *run, const waldo_error *error, int64_t delay_m
     waldo__run_notify(run);
 }
 
+static void encode_and_send(waldo_run *run, void *context)
+{
+    waldo_error *error = NULL;
+
+    (void)context;
+    if (waldo__run_encode(run, &error) != WALDO_OK) {
+        waldo__run_rest(run, WALDO_STOP_FAILED, error);
+        return;
+    }
+    send_request(run);
+}
+
+/*
+ * The provider refuses what it made before: a new epoch sends the history in the common form, once.
+ * 1 when it was begun.
+ */
+static int repair(waldo_run *run, const waldo_error *error)
+{
+    if (waldo_error_status(error) != WALDO_ESTALE || run->repaired) {
+        return 0;
+    }
+    waldo__run_free_epoch(run);
+    if (waldo__run_begin_epoch(run, "the provider refuses what it made before", NULL) != WALDO_OK) {
+        return 0;
+    }
+    run->repaired = 1;
+    run->plain_until = run->transcript.count;
+    tell_retry(run, error, 0);
+    waldo__run_commit(run, encode_and_send, NULL);
+    return 1;
+}
+
 /* A request failed: renew the key once, try again, or come to rest. error is taken. */
 static void request_failed(waldo_run *run, waldo_error *error)
 {
@@ -350,6 +382,10 @@ static void request_failed(waldo_run *run, waldo_error *error)
             send_request(run);
             return;
         }
+    }
+    if (repair(run, error)) {
+        waldo_error_free(error);
+        return;
     }
     delay_ms = retry_delay_ms(run, error);
     if (delay_ms < 0) {
@@ -493,17 +529,11 @@ static void send_request(waldo_run *run)
 /* Everything the request is built from is durable. */
 static void build_and_send(waldo_run *run, void *context)
 {
-    waldo_error *error = NULL;
-
-    (void)context;
     run->attempt = 0;
     run->key_renewed = 0;
-    if (waldo__run_encode(run, &error) != WALDO_OK) {
-        waldo__run_rest(run, WALDO_STOP_FAILED, error);
-        return;
-    }
+    run->repaired = 0;
     run->turns++;
-    send_request(run);
+    encode_and_send(run, context);
 }
 
 static int limit_reached(const waldo_run *run, waldo_error **ret_err)

@@ -31,6 +31,7 @@ static const struct {
     { "model_not_found", WALDO_ENOTFOUND },
     { "tool_use_failed", WALDO_EPROVIDER }, /* the model's call was invalid: another try may do */
     { "content_filter", WALDO_EFILTER },
+    { "invalid_encrypted_content", WALDO_ESTALE },
     { "invalid_prompt", WALDO_EINVAL },
     { "bio_policy", WALDO_EFILTER },
     { "misalignment_policy_violation", WALDO_EFILTER },
@@ -61,6 +62,13 @@ static const char *const overflow_texts[] = {
     "maximum prompt length is",                 /* xAI */
     "exceeds the maximum allowed input length", /* OpenRouter */
     "greater than the context length",          /* LM Studio */
+};
+
+/* Of reasoning that was sent back, where the code is missing. */
+static const char *const stale_texts[] = {
+    "the encrypted content",
+    "items are not persisted when `store` is set to false", /* OpenAI */
+    "items are not persisted when store is set to false",
 };
 
 static char lower(char byte)
@@ -195,6 +203,9 @@ static waldo_status judge(int http_status, waldo_str headers, const said_parts *
         status = WALDO_EOVERFLOW;
     } else if (http_status == 429 && contains(message, "request too large")) {
         status = WALDO_EOVERFLOW;
+    } else if ((http_status == 400 || http_status == 404) &&
+               contains_any(message, stale_texts, WALDO__COUNT(stale_texts))) {
+        status = WALDO_ESTALE;
     } else if (http_status == 400 && waldo__str_trim(said->message).len == 0) {
         status = WALDO_EOVERFLOW; /* Cerebras answers so, without a word */
     }

@@ -161,6 +161,35 @@ def test_what_will_not_pass_is_not_tried_again(agent, responses, reply):
     assert len(responses.requests()) == 1
 
 
+STALE = {"status": 400, "json": {"error": {"message": "The encrypted content gAAA could not be verified.",
+                                           "code": "invalid_encrypted_content"}}}
+
+
+def test_reasoning_that_is_refused_is_dropped_once(agent, responses):
+    """One bad item must not make every later request of the conversation fail."""
+    responses.queue({**REASONED, **exec_calls("echo one")}, STALE, {"reasoning": "", **exec_calls("echo two")},
+                    {"text": "{results}"})
+    done = agent("run", "--json", "--max-turns", "3", "x")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stdout
+    assert len([event for event in events if event["type"] == "epoch"]) == 2
+    assert any(event["type"] == "retry" and "could not be verified" in event["text"] for event in events)
+    refused, plain, after = (request["json"]["input"] for request in responses.requests()[1:])
+    assert [item.get("type") for item in refused][:2] == [None, "reasoning"]
+    assert plain == [
+        {"role": "user", "content": "x"}, {"role": "assistant", "content": "Let me look."},
+        {"type": "function_call", "call_id": "call_0", "name": "exec_command", "arguments": '{"cmd":"echo one"}'},
+        refused[-1]]
+    assert after[:4] == plain and after[4]["type"] == "reasoning" and after[5]["id"] == "fc_01"
+
+
+def test_what_is_refused_for_ever_is_told(agent, responses):
+    responses.queue(*[STALE] * 4)
+    done = agent("run", "x")
+    assert done.returncode == 1 and "could not be verified" in done.stderr.splitlines()[-1]
+    assert len(responses.requests()) == 2
+
+
 def test_the_key_goes_where_it_is_named_for(agent, responses):
     key = "sk-0123456789abcdef"
     responses.queue({"text": "ok"}, {"text": "ok"})

@@ -112,6 +112,16 @@ static const struct {
     { 400, OPENAI("rate limit: maximum context length per minute", "t", "null"), WALDO_EINVAL,
       "t" },
     { 401, OPENAI("maximum context length", "t", "null"), WALDO_EAUTH, "t" },
+    /* reasoning that cannot go back any more */
+    { 400, OPENAI("x", "invalid_request_error", "\"invalid_encrypted_content\""), WALDO_ESTALE,
+      "invalid_encrypted_content" },
+    { 400, OPENAI("The encrypted content gAAA could not be verified.", "t", "null"), WALDO_ESTALE,
+      "t" },
+    { 404,
+      OPENAI("Item with id 'rs_1' not found. Items are not persisted when `store` is set to "
+             "false.",
+             "t", "null"),
+      WALDO_ESTALE, "t" },
     /* a call that was invalid may be better next time */
     { 400, OPENAI("Failed to call a function.", "invalid_request_error", "\"tool_use_failed\""),
       WALDO_EPROVIDER, "tool_use_failed" },
