@@ -71,7 +71,11 @@ enum {
     WALDO_TOOL_CHOICE_NAMED     /* the tool of tool_choice_name */
 };
 
-/** Limits checked before each step. Zero means "default" for every member. */
+/**
+ * Limits checked before each step. Zero means "default" for every member. Of tokens and money an
+ * estimate of the next request's prompt is counted, too. A model without prices is refused under
+ * .max_cost.
+ */
 typedef struct waldo_limits {
     uint32_t max_turns;      /* model requests for one prompt; 0: 50 */
     uint32_t max_tool_calls; /* for one prompt; 0: 500 */
@@ -79,6 +83,7 @@ typedef struct waldo_limits {
     int64_t max_time_ms;     /* wall clock for one prompt; 0: no limit */
     uint32_t max_parallel;   /* calls at once; 0: 8 */
     uint32_t reserved;
+    int64_t max_cost; /* of the whole run, in micro-units of the price list's currency; 0: none */
 } waldo_limits;
 
 /** Zero means "default" for every member. */

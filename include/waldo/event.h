@@ -23,7 +23,7 @@ enum {
     WALDO_EVENT_OUTPUT,      /* live output of a running call */
     WALDO_EVENT_TOOL_RESULT, /* a call has ended; text is what the model will read */
     WALDO_EVENT_APPROVAL,    /* a call waits for the host */
-    WALDO_EVENT_USAGE,       /* tokens of one response */
+    WALDO_EVENT_USAGE,       /* tokens of one request; also of one that failed or was cancelled */
     WALDO_EVENT_SANDBOX,     /* opened, lost, closed; text says it */
     WALDO_EVENT_RETRY,       /* a request is tried again; text says why */
     WALDO_EVENT_EPOCH,       /* the frozen part of the request changed; text says why */
@@ -31,12 +31,18 @@ enum {
     WALDO_EVENT_STATE        /* the run's state changed */
 };
 
-/** Tokens as the provider reports them; -1 where it did not. */
+/**
+ * Tokens as the provider reports them; -1 where it did not. What an answer that was cut, cancelled
+ * or lost has used is not known as a whole: the numbers then are what was said of it before.
+ */
 typedef struct waldo_usage {
     int64_t input_tokens;
     int64_t output_tokens;
     int64_t cached_tokens;
     int64_t reasoning_tokens;
+    int64_t cost;       /* micro-units of the currency of the price list; -1: not known */
+    int32_t incomplete; /* 1: more was used, or cost more, than the numbers say */
+    int32_t reserved;
 } waldo_usage;
 
 /**

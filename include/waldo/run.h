@@ -225,7 +225,8 @@ WALDO_API const char *waldo_run_id(const waldo_run *run);
 WALDO_API void *waldo_run_userdata(const waldo_run *run);
 
 /**
- * Tokens of the whole run so far, cut responses included where the provider reported them.
+ * Tokens and cost of the whole run so far. Of what was cut or cancelled the numbers hold what the
+ * provider had said by then, and .incomplete says that there is more.
  *
  * @param run        borrowed for the call
  * @param ret_usage  always set

@@ -34,6 +34,7 @@ typedef struct waldo_runtime_options {
     const char *state_dir;    /* copied; scratch files of local sandboxes; NULL: TMPDIR or /tmp */
     uint32_t max_connections; /* open connections to one host; default 0: no limit */
     uint32_t flags;           /* WALDO_RUNTIME_* */
+    const char *model_facts;  /* JSON (docs/models.md) instead of the built-in list; copied */
 } waldo_runtime_options;
 
 enum {

@@ -53,14 +53,14 @@ static waldo_status make_encoder(waldo_run *run, waldo_error **ret_err)
             declare_tools(&agent->sandbox_tools, decls, &count);
         }
         declare_tools(&agent->host_tools, decls, &count);
-        status = waldo__model_ops(agent->model)
+        status = waldo__model_ops(run->model)
                      ->new_encoder(
                          &(waldo_model_epoch){
                              .size = sizeof(waldo_model_epoch),
                              .parallel_calls = run->limits.max_parallel > 1,
-                             .options = waldo__model_options(agent->model),
-                             .model = waldo__model_name(agent->model),
-                             .url = waldo__model_url(agent->model),
+                             .options = waldo__model_options(run->model),
+                             .model = waldo__model_name(run->model),
+                             .url = waldo__model_url(run->model),
                              .instructions = waldo__buf_str(&instructions),
                              .tools = decls,
                              .tool_count = count,
@@ -75,11 +75,12 @@ static waldo_status make_encoder(waldo_run *run, waldo_error **ret_err)
 void waldo__run_free_epoch(waldo_run *run)
 {
     if (run->encoder != NULL) {
-        waldo__model_ops(run->agent->model)->free_encoder(run->encoder);
+        waldo__model_ops(run->model)->free_encoder(run->encoder);
         run->encoder = NULL;
     }
     run->encoded = 0;
     run->new_epoch = 0;
+    run->context_tokens = -1;
 }
 
 /* An epoch is journalled and told before the first request that is built in it. */
@@ -89,7 +90,7 @@ static void record_epoch(waldo_run *run, const char *why)
     waldo__buf json;
 
     waldo__record_begin(&json, &jw, "epoch");
-    waldo__jw_str(&jw, "model", waldo__str(waldo__model_string(run->agent->model)));
+    waldo__jw_str(&jw, "model", waldo__str(waldo__model_string(run->model)));
     waldo__jw_str(&jw, "why", waldo__str(why));
     waldo__record_end(run, &json, &jw);
     run->new_epoch = 1;
@@ -142,7 +143,7 @@ static size_t group_end(const waldo_run *run, size_t from)
 
 waldo_status waldo__run_encode(waldo_run *run, waldo_error **ret_err)
 {
-    const waldo_model_ops *ops = waldo__model_ops(run->agent->model);
+    const waldo_model_ops *ops = waldo__model_ops(run->model);
 
     while (run->encoded < run->transcript.count) {
         size_t end = group_end(run, run->encoded), count = end - run->encoded;

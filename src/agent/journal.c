@@ -92,33 +92,6 @@ waldo_status waldo__run_add_items(waldo_run *run, const waldo_item *items, size_
     return status;
 }
 
-static void add_usage(int64_t *total, int64_t more)
-{
-    if (more >= 0) {
-        *total = (*total >= 0 ? *total : 0) + more;
-    }
-}
-
-static int is_known(const waldo_usage *usage)
-{
-    return usage->input_tokens >= 0 || usage->output_tokens >= 0 || usage->cached_tokens >= 0 ||
-           usage->reasoning_tokens >= 0;
-}
-
-static void announce_usage(waldo_run *run, const waldo_usage *usage)
-{
-    waldo_event *event =
-        is_known(usage) ? waldo__events_push(&run->events, WALDO_EVENT_USAGE) : NULL;
-
-    add_usage(&run->usage.input_tokens, usage->input_tokens);
-    add_usage(&run->usage.output_tokens, usage->output_tokens);
-    add_usage(&run->usage.cached_tokens, usage->cached_tokens);
-    add_usage(&run->usage.reasoning_tokens, usage->reasoning_tokens);
-    if (event != NULL) {
-        event->usage = *usage;
-    }
-}
-
 /* Items up to here will survive a crash: now they may be reported as final. */
 static void announce(waldo_run *run, size_t items)
 {
@@ -161,7 +134,7 @@ static void act(void *userdata)
         store_failed(run, op->status);
     }
     if (run != NULL && run->journal_error == NULL) {
-        announce_usage(run, &op->usage);
+        waldo__run_announce_usage(run, &op->usage);
         announce(run, op->items);
         waldo__run_notify(run);
         if (op->next != NULL && current) {
@@ -191,8 +164,6 @@ static void free_records(waldo_run *run)
     run->records.count = 0;
 }
 
-static const waldo_usage no_usage = { -1, -1, -1, -1 };
-
 /*
  * What cannot be handed to the store is taken back: items out of the transcript, texts back into
  * the queue, results back to their calls, which the next prompt settles.
@@ -208,7 +179,7 @@ static void commit_failed(waldo_run *run)
     }
     run->events.lost = 0;
     free_records(run);
-    run->new_usage = no_usage;
+    run->new_usage = waldo__no_usage;
     waldo__transcript_truncate(&run->transcript, run->journalled);
     run->taken = 0;
     run->batch_over = 0;
@@ -224,7 +195,7 @@ static void commit_failed(waldo_run *run)
 static void handed_over(waldo_run *run)
 {
     free_records(run);
-    run->new_usage = no_usage;
+    run->new_usage = waldo__no_usage;
     run->journalled = run->transcript.count;
     run->new_epoch = 0;
     for (size_t i = 0; i < run->taken; i++) {

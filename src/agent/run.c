@@ -380,6 +380,7 @@ waldo_run *waldo_run_new(waldo_runtime *rt, waldo_agent *agent, const waldo_run_
     waldo__runtime_check(rt, &run->error);
     if (agent != NULL && rt->error == NULL) {
         run->agent = waldo_agent_ref(agent);
+        run->model = waldo_model_ref(agent->model);
         take_options(run, &options);
     }
     if (run->error == NULL) {
@@ -619,6 +620,7 @@ void waldo_run_free(waldo_run *run)
     waldo_error_free(run->interrupt_error);
     waldo_error_free(run->journal_error);
     waldo_sandbox_spec_unref(run->spec);
+    waldo_model_unref(run->model);
     waldo_agent_unref(run->agent);
     waldo__free(run->id);
     waldo__free(run->label);

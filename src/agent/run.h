@@ -45,6 +45,7 @@ struct waldo_run {
     waldo__ring rested;
     waldo_runtime *rt;
     waldo_agent *agent;
+    waldo_model *model; /* that is asked; changed between requests, and then the epoch ends */
     char *id;
     char *label;
     void *userdata;
@@ -114,6 +115,8 @@ struct waldo_run {
     uint32_t turns;      /* requests for the current prompt */
     uint32_t calls_made; /* tool calls for the current prompt */
     waldo_usage usage;
+    int64_t context_tokens; /* prompt and answer of the last response; -1: not known */
+    size_t context_items;   /* items they stand for */
 
     struct {
         WALDO__VEC(waldo__slot *);
@@ -196,6 +199,22 @@ void waldo__run_drop_request(waldo_run *run);
 
 /* Go on reading when the queue has room again. */
 void waldo__run_resume_reading(waldo_run *run);
+
+/* ---- usage.c ---- */
+
+extern const waldo_usage waldo__no_usage;
+
+/* Record what a response has used, its items being in the transcript. */
+void waldo__run_record_usage(waldo_run *run, const waldo_usage *usage);
+
+/* Record that the request at work ended without a whole response, for this reason. */
+void waldo__run_record_cut(waldo_run *run, waldo_status status);
+
+/* It is durable: count and report it. */
+void waldo__run_announce_usage(waldo_run *run, const waldo_usage *usage);
+
+/* May the next request not be sent? Then with the reason. */
+int waldo__run_limit_reached(const waldo_run *run, waldo_error **ret_err);
 
 /* ---- epoch.c ---- */
 

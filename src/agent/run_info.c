@@ -63,7 +63,7 @@ void *waldo_run_userdata(const waldo_run *run)
 
 void waldo_run_usage(const waldo_run *run, waldo_usage *ret_usage)
 {
-    *ret_usage = run != NULL ? run->usage : (waldo_usage){ -1, -1, -1, -1 };
+    *ret_usage = run != NULL ? run->usage : waldo__no_usage;
 }
 
 /* Only what is durable counts as there. */

@@ -62,6 +62,9 @@ static waldo_status make_parts(waldo_runtime *rt, const waldo_runtime_options *o
         status = waldo__http_new(rt->loop, rt->secrets, &http, &rt->http, &rt->error);
     }
     if (status == WALDO_OK) {
+        status = waldo__facts_new(options->model_facts, &rt->facts, &rt->error);
+    }
+    if (status == WALDO_OK) {
         rt->store =
             options->store != NULL ? waldo_store_ref(options->store) : waldo__store_volatile_new();
         rt->poster = waldo__loop_poster(rt->loop);
@@ -416,6 +419,7 @@ static void free_parts(waldo_runtime *rt)
         waldo__journal_forget(rt);
     }
     waldo__http_free(rt->http);
+    waldo__facts_free(rt->facts);
     waldo_poster_unref(rt->poster);
     waldo__loop_free(rt->loop);
     waldo__secrets_free(rt->secrets);

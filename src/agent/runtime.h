@@ -5,6 +5,7 @@
 #include "base/ring.h"
 #include "http/http.h"
 #include "loop/loop.h"
+#include "model/facts.h"
 #include "sandbox/sandbox.h"
 #include "secret/secret.h"
 #include "store/store.h"
@@ -16,6 +17,7 @@ struct waldo_runtime {
     waldo_store *store;
     waldo_poster *poster; /* lent to the store */
     waldo_keys keys;
+    waldo__facts *facts;
     waldo_error *error;
     char *state_dir;
     char owner[40];

@@ -34,7 +34,7 @@ static void send_request(waldo_run *run);
  */
 static waldo_status fetch_key(waldo_run *run, int renew, waldo_error **ret_err)
 {
-    const char *name = waldo__model_key_name(run->agent->model);
+    const char *name = waldo__model_key_name(run->model);
     const waldo_keys *source = run->keys.get != NULL ? &run->keys : &run->rt->keys;
     char hash[65];
     waldo_str value;
@@ -120,9 +120,8 @@ static void on_head(void *userdata, const waldo__http_head *head)
     waldo__buf_add_str(&run->head, head->headers);
     if (is_success(head->status)) {
         waldo__header_get(head->headers, "content-type", &type);
-        if (waldo__model_ops(run->agent->model)
-                ->new_reader(waldo__model_options(run->agent->model), type, &run->reader) !=
-            WALDO_OK) {
+        if (waldo__model_ops(run->model)
+                ->new_reader(waldo__model_options(run->model), type, &run->reader) != WALDO_OK) {
             run->reader = NULL;
             waldo__error_nomem(&run->read_error);
         }
@@ -154,8 +153,8 @@ static waldo_status on_body(void *userdata, waldo_str bytes)
     if (run->reader == NULL) {
         return WALDO_ENOMEM;
     }
-    status = waldo__model_ops(run->agent->model)
-                 ->feed(run->reader, bytes, on_delta, run, &run->read_error);
+    status =
+        waldo__model_ops(run->model)->feed(run->reader, bytes, on_delta, run, &run->read_error);
     if (run->events.observed && waldo__events_full(&run->events) && !run->paused) {
         run->paused = 1;
         waldo__transfer_pause(run->transfer, 1);
@@ -173,21 +172,6 @@ void waldo__run_resume_reading(waldo_run *run)
 }
 
 /* ---- the response ---- */
-
-/* Reported when it is durable. */
-static void record_usage(waldo_run *run, const waldo_usage *usage)
-{
-    waldo__json_writer jw;
-    waldo__buf json;
-
-    run->new_usage = *usage;
-    waldo__record_begin(&json, &jw, "usage");
-    waldo__jw_int(&jw, "input_tokens", usage->input_tokens);
-    waldo__jw_int(&jw, "output_tokens", usage->output_tokens);
-    waldo__jw_int(&jw, "cached_tokens", usage->cached_tokens);
-    waldo__jw_int(&jw, "reasoning_tokens", usage->reasoning_tokens);
-    waldo__record_end(run, &json, &jw);
-}
 
 /* Items come in without secrets; verbatim provider JSON that holds one is dropped. */
 static waldo_status add_response_items(waldo_run *run, const waldo_response *response)
@@ -285,7 +269,7 @@ static void after_response(waldo_run *run, void *context)
 static void free_reader(waldo_run *run)
 {
     if (run->reader != NULL) {
-        waldo__model_ops(run->agent->model)->free_reader(run->reader);
+        waldo__model_ops(run->model)->free_reader(run->reader);
         run->reader = NULL;
     }
 }
@@ -297,7 +281,7 @@ static void take_response(waldo_run *run, const waldo_response *response)
     flush_scrubber(run, &run->reasoning_scrubber, WALDO_EVENT_REASONING);
     flush_scrubber(run, &run->text_scrubber, WALDO_EVENT_TEXT);
     status = add_response_items(run, response);
-    record_usage(run, &response->usage);
+    waldo__run_record_usage(run, &response->usage);
     if (status != WALDO_OK) {
         run->events.lost = 1; /* the commit turns it into the run's failure */
     }
@@ -314,7 +298,7 @@ static void retry_now(void *userdata)
 
 static int64_t retry_delay_ms(waldo_run *run, const waldo_error *error)
 {
-    const waldo_model_options *options = waldo__model_options(run->agent->model);
+    const waldo_model_options *options = waldo__model_options(run->model);
     uint32_t retries = options->max_retries != 0 ? options->max_retries : DEFAULT_RETRIES;
     const waldo__retry policy = { .max_retries = options->no_retries ? 0 : retries };
     uint32_t random;
@@ -372,6 +356,7 @@ static void request_failed(waldo_run *run, waldo_error *error)
 {
     int64_t delay_ms;
 
+    waldo__run_record_cut(run, waldo_error_status(error));
     free_reader(run);
     waldo__run_clean_error(run, &error); /* the provider's words may hold what we sent */
     if (run->http_status == HTTP_UNAUTHORIZED && !run->key_renewed && run->key_name.len > 0) {
@@ -395,6 +380,12 @@ static void request_failed(waldo_run *run, waldo_error *error)
     tell_retry(run, error, delay_ms);
     waldo_error_free(error);
     error = NULL;
+    if (run->records.count > 0) {
+        waldo__run_commit(run, NULL, NULL); /* what the try has used */
+    }
+    if (run->state != WALDO_RUN_MODEL) {
+        return;
+    }
     if (waldo__timer_arm(run->rt->loop, &run->retry_timer, waldo__deadline_ns(delay_ms)) !=
         WALDO_OK) {
         waldo__error_nomem(&error);
@@ -405,7 +396,7 @@ static void request_failed(waldo_run *run, waldo_error *error)
 static void on_done(void *userdata, waldo_status status, const waldo_error *transport)
 {
     waldo_run *run = userdata;
-    const waldo_model_ops *ops = waldo__model_ops(run->agent->model);
+    const waldo_model_ops *ops = waldo__model_ops(run->model);
     waldo_response response = { .size = sizeof response };
     waldo_error *error = run->read_error;
 
@@ -419,7 +410,7 @@ static void on_done(void *userdata, waldo_status status, const waldo_error *tran
             return;
         }
     } else if (error == NULL && status == WALDO_OK && run->http_status != 0) {
-        ops->classify(waldo__model_options(run->agent->model), run->http_status,
+        ops->classify(waldo__model_options(run->model), run->http_status,
                       waldo__buf_str(&run->head), waldo__buf_str(&run->refusal), &error);
     } else if (error == NULL) {
         error = waldo_error_copy(transport);
@@ -448,9 +439,9 @@ static waldo_model_turn turn_options(const waldo_run *run)
 static waldo_status start_transfer(waldo_run *run, const waldo_model_request *request,
                                    waldo_error **ret_err)
 {
-    const waldo_model_ops *ops = waldo__model_ops(run->agent->model);
-    const waldo_model_options *options = waldo__model_options(run->agent->model);
-    waldo_str base = waldo__model_url(run->agent->model);
+    const waldo_model_ops *ops = waldo__model_ops(run->model);
+    const waldo_model_options *options = waldo__model_options(run->model);
+    waldo_str base = waldo__model_url(run->model);
     waldo__buf url = WALDO__BUF_INIT(HEAD_MAX), headers = WALDO__BUF_INIT(HEAD_MAX);
     waldo_status status;
 
@@ -512,8 +503,7 @@ static void send_request(waldo_run *run)
     run->attempt++;
     reset_reading(run);
     if (status == WALDO_OK) {
-        status =
-            waldo__model_ops(run->agent->model)->request(run->encoder, &turn, &request, &error);
+        status = waldo__model_ops(run->model)->request(run->encoder, &turn, &request, &error);
     }
     if (status == WALDO_OK) {
         status = start_transfer(run, &request, &error);
@@ -534,26 +524,6 @@ static void build_and_send(waldo_run *run, void *context)
     run->repaired = 0;
     run->turns++;
     encode_and_send(run, context);
-}
-
-static int limit_reached(const waldo_run *run, waldo_error **ret_err)
-{
-    int64_t tokens = (run->usage.input_tokens > 0 ? run->usage.input_tokens : 0) +
-                     (run->usage.output_tokens > 0 ? run->usage.output_tokens : 0);
-
-    if (run->turns >= run->limits.max_turns) {
-        waldo_error_set(ret_err, WALDO_ELIMIT, WALDO_CLASS_USAGE,
-                        "limit reached: %u model requests for one prompt (max_turns)",
-                        run->limits.max_turns);
-        return 1;
-    }
-    if (run->limits.max_tokens != 0 && (uint64_t)tokens >= run->limits.max_tokens) {
-        waldo_error_set(ret_err, WALDO_ELIMIT, WALDO_CLASS_USAGE,
-                        "limit reached: %llu tokens for the run (max_tokens)",
-                        (unsigned long long)run->limits.max_tokens);
-        return 1;
-    }
-    return 0;
 }
 
 static waldo_status take_queued(waldo_run *run)
@@ -577,8 +547,10 @@ void waldo__run_ask(waldo_run *run)
     if (take_queued(run) != WALDO_OK) {
         run->events.lost = 1;
     }
-    if (limit_reached(run, &error)) {
-        waldo__run_interrupt(run, WALDO_STOP_LIMIT, error);
+    if (waldo__run_limit_reached(run, &error)) {
+        waldo__run_interrupt(
+            run, waldo_error_status(error) == WALDO_ELIMIT ? WALDO_STOP_LIMIT : WALDO_STOP_FAILED,
+            error);
         return;
     }
     if (run->encoder == NULL) {
@@ -596,6 +568,7 @@ void waldo__run_drop_request(waldo_run *run)
     if (run->transfer != NULL) {
         waldo__transfer_drop(run->transfer);
         run->transfer = NULL;
+        waldo__run_record_cut(run, WALDO_ECANCELED);
     }
     waldo_error_free(run->read_error);
     run->read_error = NULL;
@@ -611,5 +584,6 @@ void waldo__turn_init(waldo_run *run)
     waldo__buf_init(&run->refusal, REFUSAL_MAX);
     waldo__buf_init(&run->answer, ANSWER_MAX);
     waldo__buf_init(&run->key_name, HEAD_MAX);
-    run->usage = run->new_usage = (waldo_usage){ -1, -1, -1, -1 };
+    run->usage = run->new_usage = waldo__no_usage;
+    run->context_tokens = -1;
 }

@@ -292,7 +292,7 @@ waldo_status waldo__body_read_args(const waldo__json_value *value, waldo__buf *o
 
 void waldo__answer_init(waldo__answer *answer)
 {
-    *answer = (waldo__answer){ .usage = { -1, -1, -1, -1 } };
+    *answer = (waldo__answer){ .usage = { -1, -1, -1, -1, -1, 0, 0 } };
     waldo__buf_init(&answer->vendor, 4 * WORD_MAX);
     waldo__buf_init(&answer->id, WORD_MAX);
 }
@@ -314,6 +314,14 @@ waldo_status waldo__answer_push(waldo__answer *answer, waldo_item item)
     *slot = item;
     slot->vendor = waldo__buf_str(&answer->vendor);
     return WALDO_OK;
+}
+
+void waldo__answer_usage(const waldo__answer *answer, waldo_usage *ret_usage)
+{
+    ret_usage->input_tokens = answer->usage.input_tokens;
+    ret_usage->output_tokens = answer->usage.output_tokens;
+    ret_usage->cached_tokens = answer->usage.cached_tokens;
+    ret_usage->reasoning_tokens = answer->usage.reasoning_tokens;
 }
 
 waldo_status waldo__answer_finish(waldo__answer *answer, waldo__body *body,

@@ -92,6 +92,9 @@ void waldo__answer_init(waldo__answer *answer);
 void waldo__answer_free(waldo__answer *answer);
 waldo_status waldo__answer_push(waldo__answer *answer, waldo_item item);
 
+/* What an adapter's usage() does. */
+void waldo__answer_usage(const waldo__answer *answer, waldo_usage *ret_usage);
+
 /* What an adapter's finish() does; once() puts the items together and leaves failures in body. */
 waldo_status waldo__answer_finish(waldo__answer *answer, waldo__body *body,
                                   waldo_status (*once)(waldo_reader *reader),

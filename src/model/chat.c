@@ -34,4 +34,5 @@ const waldo_model_ops waldo__chat_ops = {
     .free_reader = waldo__chat_free_reader,
     .classify = waldo__provider_classify,
     .key_for = waldo__key_for_url,
+    .usage = waldo__chat_usage,
 };

@@ -107,6 +107,7 @@ waldo_status waldo__chat_new_reader(const waldo_model_options *options, waldo_st
 waldo_status waldo__chat_feed(waldo_reader *reader, waldo_str bytes, waldo_delta_fn delta,
                               void *userdata, waldo_error **ret_err);
 int waldo__chat_complete(const waldo_reader *reader);
+void waldo__chat_usage(const waldo_reader *reader, waldo_usage *ret_usage);
 waldo_status waldo__chat_finish(waldo_reader *reader, waldo_response *ret_response,
                                 waldo_error **ret_err);
 void waldo__chat_free_reader(waldo_reader *reader);

@@ -39,6 +39,11 @@ waldo_status waldo__chat_feed(waldo_reader *reader, waldo_str bytes, waldo_delta
     return waldo__body_feed(&reader->body, bytes, delta, userdata, ret_err);
 }
 
+void waldo__chat_usage(const waldo_reader *reader, waldo_usage *ret_usage)
+{
+    waldo__answer_usage(&reader->answer, ret_usage);
+}
+
 int waldo__chat_complete(const waldo_reader *reader)
 {
     return reader->body.is_done;

@@ -99,4 +99,5 @@ const waldo_model_ops waldo__responses_ops = {
     .free_reader = waldo__responses_free_reader,
     .classify = waldo__provider_classify,
     .key_for = waldo__key_for_url,
+    .usage = waldo__responses_usage,
 };

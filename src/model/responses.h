@@ -124,6 +124,7 @@ waldo_status waldo__responses_new_reader(const waldo_model_options *options, wal
 waldo_status waldo__responses_feed(waldo_reader *reader, waldo_str bytes, waldo_delta_fn delta,
                                    void *userdata, waldo_error **ret_err);
 int waldo__responses_complete(const waldo_reader *reader);
+void waldo__responses_usage(const waldo_reader *reader, waldo_usage *ret_usage);
 waldo_status waldo__responses_finish(waldo_reader *reader, waldo_response *ret_response,
                                      waldo_error **ret_err);
 void waldo__responses_free_reader(waldo_reader *reader);

@@ -9,7 +9,7 @@ static const struct {
     struct {
         const char *name;
         char kind;
-    } members[4];
+    } members[6];
 } kinds[] = {
     { "text", { { "text", 's' } } },
     { "reasoning", { { "text", 's' } } },
@@ -22,7 +22,9 @@ static const struct {
       { { "input_tokens", 'n' },
         { "output_tokens", 'n' },
         { "cached_tokens", 'n' },
-        { "reasoning_tokens", 'n' } } },
+        { "reasoning_tokens", 'n' },
+        { "cost", 'n' },
+        { "incomplete", 'b' } } },
     { "sandbox", { { "text", 's' } } },
     { "retry", { { "text", 's' } } },
     { "epoch", { { "text", 's' } } },
@@ -45,6 +47,7 @@ static int is_kind(const waldo__json_value *value, char kind)
 
     return (kind == 's' && type == WALDO__JSON_STRING) ||
            (kind == 'o' && type == WALDO__JSON_OBJECT) ||
+           (kind == 'b' && type == WALDO__JSON_BOOL) ||
            (kind == 'n' && (type == WALDO__JSON_NUMBER || type == WALDO__JSON_NULL));
 }
 
@@ -68,7 +71,7 @@ static void take(const waldo_event *event, seen *s)
         fail_msg("a type that is not documented: %s", json.ptr);
     }
     assert_string_equal(type, waldo_event_kind_name(waldo_event_type(event)));
-    while (members < 4 && kinds[at].members[members].name != NULL) {
+    while (members < 6 && kinds[at].members[members].name != NULL) {
         if (!is_kind(waldo__json_get(root, kinds[at].members[members].name),
                      kinds[at].members[members].kind)) {
             fail_msg("%s is missing or of another type: %s", kinds[at].members[members].name,
@@ -165,7 +168,8 @@ static void unknown_usage_is_null(void **state)
             usages++;
             assert_string_equal(waldo_event_json(event).ptr,
                                 "{\"type\":\"usage\",\"input_tokens\":3,\"output_tokens\":0,"
-                                "\"cached_tokens\":null,\"reasoning_tokens\":null}");
+                                "\"cached_tokens\":null,\"reasoning_tokens\":null,"
+                                "\"cost\":null,\"incomplete\":false}");
         }
     }
     assert_int_equal(usages, 1);

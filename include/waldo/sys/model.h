@@ -198,6 +198,12 @@ typedef struct waldo_model_ops {
      * it needs none. NULL here: key_name, whatever the server.
      */
     const char *(*key_for)(waldo_str url);
+
+    /**
+     * Optional. What the bytes read so far say of the answer's usage, for answers that are cut;
+     * members that they do not tell are left alone.
+     */
+    void (*usage)(const waldo_reader *reader, waldo_usage *ret_usage);
 } waldo_model_ops;
 
 #ifdef __cplusplus
