@@ -113,11 +113,6 @@ static void take_builtins(waldo_agent *agent, uint32_t capabilities)
         usage(agent, WALDO_EINVAL, "agent has unknown bits in .capabilities");
         return;
     }
-    if ((capabilities & WALDO_APPLY_PATCH) != 0) {
-        usage(agent, WALDO_ENOTSUP,
-              "capability apply_patch is not in this version: use WALDO_FILES");
-        return;
-    }
     if (capabilities == 0) {
         capabilities = DEFAULT_CAPABILITIES;
     }

@@ -199,10 +199,10 @@ static waldo_status parse_args(waldo_tool *tool, waldo_str args, waldo__json **r
     waldo_status status;
 
     status = waldo__json_parse(text, &limits, &doc, ret_err);
-    if (status == WALDO_OK) {
+    if (status == WALDO_OK && (waldo__tool_options(tool)->flags & WALDO__TOOL_FREE_ARGS) == 0) {
         status = waldo__json_parse(waldo__tool_schema(tool), NULL, &schema, ret_err);
     }
-    if (status == WALDO_OK) {
+    if (status == WALDO_OK && schema != NULL) {
         status = waldo__schema_check(waldo__json_root(schema), waldo__json_root(doc), ret_err);
     }
     waldo__json_free(schema);

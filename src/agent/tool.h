@@ -13,7 +13,8 @@
 
 /* Further flags of built-in tools, beside WALDO_PARALLEL_SAFE, ... */
 enum {
-    WALDO__TOOL_SANDBOX = 1u << 16 /* needs a sandbox */
+    WALDO__TOOL_SANDBOX = 1u << 16,  /* needs a sandbox */
+    WALDO__TOOL_FREE_ARGS = 1u << 17 /* checks its arguments itself: any JSON comes to it */
 };
 
 /* A built-in tool and the capability that switches it on. */

@@ -12,6 +12,10 @@ static const char files_prompt[] =
     "Files in the sandbox are read and changed with read_file, write_file, edit_file, ls, glob and "
     "grep. Relative paths start at /workspace.";
 
+static const char patch_prompt[] =
+    "Text files in the sandbox are added, changed, renamed and deleted with apply_patch. Relative "
+    "paths start at /workspace.";
+
 const waldo__builtin waldo__builtins[] = {
     { WALDO_SHELL, &waldo__tool_exec_command, shell_prompt },
     { WALDO_SHELL, &waldo__tool_write_stdin, NULL },
@@ -21,5 +25,6 @@ const waldo__builtin waldo__builtins[] = {
     { WALDO_FILES, &waldo__tool_ls, NULL },
     { WALDO_FILES, &waldo__tool_glob, NULL },
     { WALDO_FILES, &waldo__tool_grep, NULL },
+    { WALDO_APPLY_PATCH, &waldo__tool_apply_patch, patch_prompt },
     { 0, NULL, NULL },
 };

@@ -15,6 +15,7 @@ extern const waldo_tool_options waldo__tool_edit_file;
 extern const waldo_tool_options waldo__tool_ls;
 extern const waldo_tool_options waldo__tool_glob;
 extern const waldo_tool_options waldo__tool_grep;
+extern const waldo_tool_options waldo__tool_apply_patch;
 
 /* Most entries of a tree that ls, glob and grep look at. */
 enum { WALDO__TOOL_WALK_MAX = 100000 };
@@ -68,11 +69,13 @@ typedef struct waldo__tool_turn {
     waldo_sandbox *sandbox;
     waldo__turn turn;
     void (*go)(struct waldo__tool_turn *turn);
+    void (*drop)(struct waldo__tool_turn *turn); /* frees what else the state holds; may be NULL */
+    int has_no_path;                             /* there is no parameter "path" to look at */
 } waldo__tool_turn;
 
 /*
  * Keeps the call and calls go when its turn has come, unless the call is cancelled before. Fails
- * the call when its parameter "path" is a symbolic link.
+ * the call when its parameter "path" is a symbolic link (unless has_no_path is set).
  */
 void waldo__tool_turn_take(waldo__tool_turn *turn, waldo_tool_call *call,
                            void (*go)(waldo__tool_turn *turn));

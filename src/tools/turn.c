@@ -29,6 +29,10 @@ static void granted(void *userdata)
 {
     waldo__tool_turn *turn = userdata;
 
+    if (turn->has_no_path) {
+        turn->go(turn);
+        return;
+    }
     waldo__sandbox_stat(turn->sandbox, waldo_tool_call_str(turn->call, "path"), looked, turn);
 }
 
@@ -57,5 +61,8 @@ void waldo__tool_turn_end(waldo__tool_turn *turn)
 {
     waldo_tool_call_on_cancel(turn->call, NULL, NULL);
     waldo__sandbox_turn_give(turn->sandbox, &turn->turn);
+    if (turn->drop != NULL) {
+        turn->drop(turn);
+    }
     waldo_tool_call_unref(turn->call);
 }

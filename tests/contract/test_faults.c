@@ -332,6 +332,39 @@ static void f33_lines_that_are_added_end_as_their_neighbours(void **state)
     waldo__free(bytes);
 }
 
+static void f33_a_patch_keeps_line_ends(void **state)
+{
+    fixture *f = *state;
+    char *bytes;
+    size_t len;
+
+    put(f, "crlf", WALDO__S("a\r\nb\r\nc\n"));
+    reply_of(
+        f, "apply_patch",
+        "{\"patch\":\"*** Begin Patch\\n*** Update File: crlf\\n@@\\n a\\n-b\\n+B\\n+new\\n c\\n"
+        "*** End Patch\\n\"}");
+    bytes = get(f, "crlf", &len);
+    assert_int_equal(len, 13);
+    assert_memory_equal(bytes, "a\r\nB\r\nnew\r\nc\n", 13);
+    waldo__free(bytes);
+}
+
+static void f35_a_move_onto_itself_loses_nothing(void **state)
+{
+    fixture *f = *state;
+    char *bytes;
+    size_t len;
+
+    put(f, "dir/f", WALDO__S("a\n"));
+    reply_of(f, "apply_patch",
+             "{\"patch\":\"*** Begin Patch\\n*** Update File: dir/f\\n*** Move to: dir/../dir/f\\n"
+             "@@\\n-a\\n+b\\n*** End Patch\\n\"}");
+    bytes = get(f, "dir/f", &len);
+    assert_int_equal(len, 2);
+    assert_memory_equal(bytes, "b\n", 2);
+    waldo__free(bytes);
+}
+
 static void f34_what_was_read_can_be_edited(void **state)
 {
     fixture *f = *state;
@@ -353,6 +386,8 @@ static void f36_links_that_lead_out(void **state)
         { "read_file", "{\"path\":\"link/passwd\"}" },
         { "write_file", "{\"path\":\"link/x\",\"content\":\"x\"}" },
         { "edit_file", "{\"path\":\"link/hosts\",\"old_text\":\"a\",\"new_text\":\"b\"}" },
+        { "apply_patch",
+          "{\"patch\":\"*** Begin Patch\\n*** Add File: link/x\\n+x\\n*** End Patch\"}" },
     };
     fixture *f = *state;
 
@@ -447,6 +482,8 @@ int main(int argc, char **argv)
         CASE(f22_a_cancel_from_another_thread),
         CASE(f24_a_background_command_is_read_on),
         CASE(f33_lines_that_are_added_end_as_their_neighbours),
+        CASE(f33_a_patch_keeps_line_ends),
+        CASE(f35_a_move_onto_itself_loses_nothing),
         CASE(f34_what_was_read_can_be_edited),
         CASE(f36_links_that_lead_out),
         CASE(f37_files_of_any_size),

@@ -44,6 +44,23 @@ def test_others(backend, group):
     contract(backend, backend, group)
 
 
+def test_apply_patch(engine):
+    """The worked cases, as on fake and local."""
+    golden = pathlib.Path(__file__).parents[1] / "tools" / "golden"
+    done = subprocess.run([BUILD / "tests" / "tools" / "test-tools-patch", f"docker:{IMAGE}", golden],
+                          env={**os.environ, "DOCKER_HOST": engine.url}, capture_output=True, timeout=300, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
+    assert engine.wait(lambda: not engine.containers()), engine.containers()
+
+
+def test_faults(engine):
+    """Those of tests/contract/peer_faults.txt."""
+    done = subprocess.run([BUILD / "tests" / "contract" / "test-faults", f"docker:{IMAGE}", "/"],
+                          env={**os.environ, "DOCKER_HOST": engine.url}, capture_output=True, timeout=300, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
+    assert engine.wait(lambda: not engine.containers()), engine.containers()
+
+
 def test_table(capsys):
     """Last: what passes where."""
     columns = ["fake", "local", "docker", "docker, no hand", "podman"]

@@ -154,19 +154,19 @@ static void remembers_bad_tools(void **state)
     waldo_agent *choice = waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, "text"),
                                                        .tool_choice = WALDO_TOOL_CHOICE_NAMED,
                                                        .tool_choice_name = "absent"));
-    waldo_agent *patch = waldo_agent_new(
-        &WALDO_AGENT(.model = fixture_model(f, "text"), .capabilities = WALDO_APPLY_PATCH));
+    waldo_agent *bits =
+        waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, "text"), .capabilities = 1u << 20));
 
     starts_as_failed(f, name, &WALDO_RUN(.prompt = "hi"), WALDO_EINVAL, "no spaces");
     starts_as_failed(f, schema, &WALDO_RUN(.prompt = "hi"), WALDO_EJSON, "t");
     starts_as_failed(f, twice, &WALDO_RUN(.prompt = "hi"), WALDO_EEXISTS, "echo");
     starts_as_failed(f, choice, &WALDO_RUN(.prompt = "hi"), WALDO_ENOTFOUND, "absent");
-    starts_as_failed(f, patch, &WALDO_RUN(.prompt = "hi"), WALDO_ENOTSUP, "apply_patch");
+    starts_as_failed(f, bits, &WALDO_RUN(.prompt = "hi"), WALDO_EINVAL, ".capabilities");
     waldo_agent_unref(name);
     waldo_agent_unref(schema);
     waldo_agent_unref(twice);
     waldo_agent_unref(choice);
-    waldo_agent_unref(patch);
+    waldo_agent_unref(bits);
 }
 
 static void gives_out_runs_as_they_rest(void **state)

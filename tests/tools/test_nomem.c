@@ -57,6 +57,11 @@ static void test_walk(void **state)
         { "read_file", "{\"path\":\"missing\"}" },
         { "write_file", "{\"path\":\"new/b.txt\",\"content\":\"x\"}" },
         { "edit_file", "{\"path\":\"crlf\",\"old_text\":\"a\",\"new_text\":\"aa\\n\"}" },
+        { "apply_patch",
+          "{\"patch\":\"*** Begin Patch\\n*** Add File: new\\n+x\\n*** Update File: crlf\\n"
+          "*** Move to: z\\n@@\\n-a\\n+b\\n*** End Patch\"}" },
+        { "apply_patch", "{\"operations\":[{\"type\":\"update_file\",\"path\":\"crlf\",\"diff\":\"@"
+                         "@ q\\n-x\\n\"}]}" },
         { "ls", "{}" },
         { "glob", "{\"pattern\":\"**/*.{txt,md}\"}" },
         { "grep", "{\"pattern\":\"x\",\"glob\":\"*.txt\"}" },
