@@ -196,6 +196,17 @@ static int set_max_time(args *a, const char *value)
     return parse_number(value, 0.001, 1e6, &a->max_time_s);
 }
 
+static int set_max_cost(args *a, const char *value)
+{
+    return parse_number(value, 0.000001, 1e6, &a->max_cost);
+}
+
+static int set_facts(args *a, const char *value)
+{
+    a->facts = value;
+    return EXIT_DONE;
+}
+
 static int set_timeout(args *a, const char *value)
 {
     return parse_number(value, 0.001, 1e6, &a->timeout_s);
@@ -282,6 +293,9 @@ static const option_row rows[] = {
     { 'o', 0, "out", "DIR", "where --each puts its patches, one a directory; default .", set_out },
     { 't', 0, "max-turns", "N", "model requests for one prompt; default 50", set_max_turns },
     { 'L', 0, "max-time", "SECONDS", "wall clock for one prompt; default: no limit", set_max_time },
+    { 'b', 0, "max-cost", "X", "what the whole run may cost, such as 0.50; needs prices: --facts",
+      set_max_cost },
+    { 'f', 0, "facts", "FILE", "sizes and prices of models, as JSON", set_facts },
     { 'T', 0, "temperature", "X", "sampling temperature", set_temperature },
     { 'c', 0, "tool-choice", "auto|required|none|TOOL", "how the first request must use tools",
       set_tool_choice },

@@ -54,6 +54,7 @@ int cmd_chat(args *a)
         return usage_error("--patch needs -w DIR with --mode copy");
     }
     code = code == EXIT_DONE ? check_patch_file(a->patch) : code;
+    code = code == EXIT_DONE ? choose_facts(a) : code;
     code = code == EXIT_DONE ? choose_model(a) : code;
     if (code != EXIT_DONE) {
         return code;

@@ -41,6 +41,9 @@ typedef struct args {
     long jobs;
     long max_turns;
     double max_time_s;
+    double max_cost;
+    const char *facts;      /* a file */
+    const char *facts_text; /* what it holds */
     double timeout_s;
     double temperature;
     int has_temperature;
@@ -93,6 +96,7 @@ const char *config_get(const char *key);
 
 /* ---- choose.c: set what was not said, and print the choice with its reason to stderr ---- */
 int choose_model(args *a);
+int choose_facts(args *a); /* facts.c: read the file of --facts, or of the configuration */
 void choose_sandbox(args *a);
 
 /* ---- text.c ---- */
@@ -171,6 +175,8 @@ int finish_run(session *s, waldo_run *run, const char *file, int code);
 void show_event(const args *a, const char *label, const waldo_event *event);
 /* Tell how a turn ended; its exit code. */
 int show_end(const args *a, const char *label, const waldo_error *error, waldo_status status);
+/* What the run has used so far, on stderr. */
+void show_usage(const args *a, const char *label, const waldo_run *run);
 int exit_code_of(const waldo_error *error, waldo_status status);
 int use_color(const args *a);
 

@@ -109,6 +109,9 @@ int cmd_doctor(args *a)
     if (a->rest_count != 0) {
         return usage_error("doctor takes no words behind its options");
     }
+    if (choose_facts(a) != EXIT_DONE) {
+        return EXIT_USAGE;
+    }
     choose_sandbox(a);
     spec = make_spec(a, 0);
     rt = spec != NULL ? open_runtime(a) : NULL;

@@ -159,6 +159,7 @@ static void finish_one(batch *b, waldo_run *run)
 
     show_events(b, run);
     show_answer(b, run);
+    show_usage(b->a, t->dir, run);
     code = show_end(b->a, t->dir, waldo_run_error(run), waldo_run_status(run));
     code = finish_run(&b->s, run, t->patch, code);
     if (stat(t->patch, &info) == 0 && info.st_size == 0) {

@@ -8,8 +8,8 @@
 
 const command commands[] = {
     { "run", "[options] [--] PROMPT", "give one prompt to an agent; PROMPT - reads standard input",
-      "mkHswMpaAiejotLTcExCqv", EXIT_USAGE, cmd_run },
-    { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAitLTEcxCqv", EXIT_USAGE,
+      "mkHswMpaAiejotLbfTcExCqv", EXIT_USAGE, cmd_run },
+    { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAitLbfTEcxCqv", EXIT_USAGE,
       cmd_chat },
     { "exec", "[options] [--] COMMAND [ARG]...",
       "run one command in a sandbox and pass its exit code on", "swMOEIyv", EXIT_EXEC_FAILED,
@@ -22,7 +22,7 @@ const command commands[] = {
       "end sandboxes left over by processes that are gone, or those named", "nv", EXIT_USAGE,
       cmd_gc },
     { "doctor", "[options]", "say which models and sandboxes work here, and what is missing",
-      "mkHsv", EXIT_USAGE, cmd_doctor },
+      "mkHsfv", EXIT_USAGE, cmd_doctor },
     { NULL, NULL, NULL, NULL, 0, NULL },
 };
 

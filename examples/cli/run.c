@@ -86,7 +86,8 @@ int cmd_run(args *a)
     if (prompt == NULL) {
         return EXIT_USAGE;
     }
-    code = choose_model(a);
+    code = choose_facts(a);
+    code = code == EXIT_DONE ? choose_model(a) : code;
     if (code == EXIT_DONE) {
         choose_sandbox(a);
         code = a->each != NULL ? run_each(a, prompt) : run_one(a, prompt);

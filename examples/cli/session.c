@@ -18,8 +18,8 @@ waldo_runtime *open_runtime(const args *a)
     waldo_runtime *rt = waldo_runtime_new(
         &WALDO_RUNTIME(.keys = WALDO_KEYS_FROM_ENV, .log = print_log,
                        .flags = a->plain_http ? WALDO_RUNTIME_ALLOW_PLAIN_HTTP : 0,
-                       .log_level = a->verbose ? WALDO_LOG_DEBUG : WALDO_LOG_ERROR));
-
+                       .log_level = a->verbose ? WALDO_LOG_DEBUG : WALDO_LOG_ERROR,
+                       .model_facts = a->facts_text));
     if (rt == NULL || waldo_runtime_error(rt) != NULL) {
         complain("%s", rt != NULL ? waldo_error_message(waldo_runtime_error(rt))
                                   : waldo_status_text(WALDO_ENOMEM));
@@ -110,6 +110,7 @@ int session_open(session *s, const args *a)
                      .tool_choice_name = a->tool_choice_name,
                      .temperature = a->has_temperature ? &a->temperature : NULL,
                      .limits = { .max_turns = (uint32_t)a->max_turns,
+                                 .max_cost = (int64_t)(a->max_cost * 1e6 + 0.5),
                                  .max_time_ms = (int64_t)(a->max_time_s * 1000) }));
     waldo_model_unref(model);
     if (s->agent == NULL || waldo_agent_error(s->agent) != NULL) {
@@ -143,6 +144,7 @@ int drive(session *s, waldo_run *run)
         }
     }
     if (status == WALDO_END) {
+        show_usage(s->a, NULL, run);
         return show_end(s->a, NULL, waldo_run_error(run), waldo_run_status(run));
     }
     return show_end(s->a, NULL, NULL, status);

@@ -160,6 +160,44 @@ void show_event(const args *a, const char *label, const waldo_event *event)
     }
 }
 
+static void put_count(FILE *to, int64_t count, const char *what)
+{
+    if (count >= 0) {
+        fprintf(to, "%lld %s", (long long)count, what);
+    } else {
+        fprintf(to, "unknown %s", what);
+    }
+}
+
+void show_usage(const args *a, const char *label, const waldo_run *run)
+{
+    waldo_usage usage;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = a->json || a->quiet ? NULL : open_memstream(&text, &size);
+
+    waldo_run_usage(run, &usage);
+    if (to == NULL) {
+        return;
+    }
+    put_count(to, usage.input_tokens, "tokens in");
+    if (usage.cached_tokens > 0) {
+        fputs(" (", to);
+        put_count(to, usage.cached_tokens, "cached)");
+    }
+    fputs(", ", to);
+    put_count(to, usage.output_tokens, "out");
+    if (usage.cost >= 0) {
+        fprintf(to, ", cost %lld.%06lld", (long long)(usage.cost / 1000000),
+                (long long)(usage.cost % 1000000));
+    }
+    fputs(usage.incomplete ? ", and what cut answers used" : "", to);
+    if (fclose(to) == 0 && (usage.input_tokens >= 0 || usage.incomplete)) {
+        put_dim(a, label, "= ", "", (waldo_str){ text, size });
+    }
+    free(text);
+}
+
 static const struct {
     waldo_status status;
     int code;

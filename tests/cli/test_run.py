@@ -246,3 +246,33 @@ def test_closed_descriptors_do_no_harm(agent, chat):
     done = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, text=True,
                           env=agent.env, timeout=60)
     assert done.returncode == 0 and "fine" in done.stdout, done.stderr
+
+
+PRICES = '{"models":[{"match":"chat:*","input":1000000,"output":2000000}]}'
+
+
+def test_usage_is_told_at_the_end(agent, chat, tmp_path):
+    (tmp_path / "facts").write_text(PRICES)
+    chat.queue({"text": "done"}, {"text": "done"})
+    assert agent("run", "x").stderr.splitlines()[-1] == "= 280 tokens in, 41 out"
+    done = agent("run", "--facts", tmp_path / "facts", "x")
+    assert done.stderr.splitlines()[-1] == "= 280 tokens in, 41 out, cost 0.000362"
+
+
+def test_a_limit_of_money(agent, chat, tmp_path):
+    (tmp_path / "facts").write_text(PRICES)
+    chat.queue(*[call(cmd="true")] * 4)
+    done = agent("run", "--facts", tmp_path / "facts", "--max-cost", "0.0009", "x")
+    assert done.returncode == 3 and "max_cost" in done.stderr, done.stderr
+    assert len(chat.requests()) == 2
+    done = agent("run", "--max-cost", "1", "x")
+    assert done.returncode == 2 and "no prices are known of model chat:" in done.stderr
+    assert len(chat.requests()) == 2
+
+
+def test_facts_that_cannot_be_used_are_named(agent, chat, tmp_path):
+    (tmp_path / "facts").write_text('{"models":[{}]}')
+    for file, says in ((tmp_path / "facts", "entry 1"), (tmp_path / "none", "No such file"), ("/dev/null", "not JSON")):
+        done = agent("run", "--facts", file, "x")
+        assert done.returncode == 2 and says in done.stderr, done.stderr
+    assert chat.requests() == []
