@@ -1,7 +1,8 @@
 /**
  * @file
  * Models: an endpoint, a model name and defaults. A string is enough where no option is needed:
- * "openai:NAME" speaks the Responses API to OpenAI, "openai:URL#NAME" to the server at URL, and
+ * "openai:NAME" speaks the Responses API to OpenAI, "openai:URL#NAME" to the server at URL,
+ * "anthropic:NAME" the Messages API to Anthropic, "anthropic:URL#NAME" to the server at URL, and
  * "chat:URL#NAME" speaks Chat Completions to the server at URL.
  */
 #ifndef WALDO_MODEL_H
@@ -19,7 +20,7 @@ typedef struct waldo_model waldo_model;
 /** Zero means "default" for every member. */
 typedef struct waldo_model_options {
     uint32_t size;              /* sizeof(waldo_model_options) */
-    uint32_t max_output_tokens; /* 0: the server's default */
+    uint32_t max_output_tokens; /* 0: the server's default, or one that its API demands */
     const char *model;          /* such as "openai:gpt-5.1"; copied */
     const char *key_name;       /* name of the key to ask for; NULL: the adapter's own */
     const char *const *headers; /* extra "Name: value" lines, NULL-terminated; copied */

@@ -259,7 +259,7 @@ static void after_response(waldo_run *run, void *context)
         waldo_error_set(&error, WALDO_ELIMIT, WALDO_CLASS_PROVIDER,
                         "the answer was cut at the model's output limit: raise max_output_tokens");
         waldo__run_rest(run, WALDO_STOP_LIMIT, error);
-    } else if (run->queued.count > 0) {
+    } else if (run->queued.count > 0 || finish == WALDO_FINISH_PAUSE) {
         waldo__run_ask(run);
     } else {
         waldo__run_rest(run, WALDO_STOP_ANSWERED, NULL);

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/rand.h"
 #include "base/utf8.h"
 
 enum { PREVIEW_MAX = 512, WORD_MAX = 256, JSON_DEPTH = 128 };
@@ -322,6 +323,24 @@ void waldo__answer_usage(const waldo__answer *answer, waldo_usage *ret_usage)
     ret_usage->output_tokens = answer->usage.output_tokens;
     ret_usage->cached_tokens = answer->usage.cached_tokens;
     ret_usage->reasoning_tokens = answer->usage.reasoning_tokens;
+}
+
+waldo_status waldo__answer_name_call(const waldo__answer *answer, waldo__buf *id, waldo__buf *raw)
+{
+    char word[25];
+    int is_taken = id->len == 0;
+
+    for (size_t i = 0; i < answer->count && !is_taken; i++) {
+        is_taken = answer->at[i].kind == WALDO_ITEM_TOOL_CALL &&
+                   waldo__str_eq(answer->at[i].id, waldo__buf_str(id));
+    }
+    if (!is_taken) {
+        return WALDO_OK;
+    }
+    waldo__random_word(word, sizeof word - 1);
+    waldo__buf_clear(raw);
+    waldo__buf_clear(id);
+    return waldo__buf_printf(id, "call_%s", word);
 }
 
 waldo_status waldo__answer_finish(waldo__answer *answer, waldo__body *body,

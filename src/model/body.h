@@ -95,6 +95,12 @@ waldo_status waldo__answer_push(waldo__answer *answer, waldo_item item);
 /* What an adapter's usage() does. */
 void waldo__answer_usage(const waldo__answer *answer, waldo_usage *ret_usage);
 
+/*
+ * Before a call is pushed: without an id, or with that of a call before it, it gets its own, and
+ * loses its raw JSON, since it cannot be sent back as it came.
+ */
+waldo_status waldo__answer_name_call(const waldo__answer *answer, waldo__buf *id, waldo__buf *raw);
+
 /* What an adapter's finish() does; once() puts the items together and leaves failures in body. */
 waldo_status waldo__answer_finish(waldo__answer *answer, waldo__body *body,
                                   waldo_status (*once)(waldo_reader *reader),

@@ -218,6 +218,7 @@ static waldo_status add_call(waldo_encoder *encoder, tail_state *tail, const wal
     waldo_str extra = wire_extra(encoder, item, &status);
     waldo_str args = wire_args(encoder, item->args, &status);
     int exact = encoder->quirks.short_ids;
+    waldo__id_rule rule = exact ? WALDO__ID_EXACT : WALDO__ID_PRINTABLE;
 
     if (status != WALDO_OK) {
         return status;
@@ -226,7 +227,7 @@ static waldo_status add_call(waldo_encoder *encoder, tail_state *tail, const wal
         answer_lost_calls(encoder, tail);
     }
     open_calls(encoder, tail);
-    waldo__wire_id(&tail->history, item->id, exact ? 9 : WALDO__CHAT_ID_MAX, exact, wire);
+    waldo__wire_id(&tail->history, item->id, exact ? 9 : WALDO__CHAT_ID_MAX, rule, wire);
     status = waldo__history_add_call(&tail->history, item->id, waldo__str(wire), name, 0);
     put(encoder, "{\"id\":\"");
     put_escaped(encoder, waldo__str(wire));

@@ -125,6 +125,7 @@ static const struct {
     { ".api.openai.com", NULL, "openai", "OPENAI_API_KEY" }, /* where data must stay in a region */
     { "generativelanguage.googleapis.com", NULL, "gemini", "GEMINI_API_KEY" },
     { "api.groq.com", NULL, "groq", "GROQ_API_KEY" },
+    { "api.anthropic.com", NULL, "generic", "ANTHROPIC_API_KEY" },
     { NULL, "11434", "ollama", NULL },
     { "", "8080", "llama.cpp", NULL },
     { "", "8000", "vllm", NULL },

@@ -30,6 +30,7 @@ void waldo__history_free(waldo__history *history)
         waldo__free(history->held.at[i].text);
     }
     WALDO__VEC_FREE(&history->held);
+    WALDO__VEC_FREE(&history->used);
 }
 
 static waldo_status push_call(waldo__history *history, waldo__history_call from, waldo_str id,
@@ -81,6 +82,14 @@ waldo_status waldo__history_copy(waldo__history *to, const waldo__history *from)
     for (size_t i = 0; i < from->held.count && status == WALDO_OK; i++) {
         status = waldo__history_hold(to, from->held.at[i].kind,
                                      waldo__strn(from->held.at[i].text, from->held.at[i].len));
+    }
+    for (size_t i = 0; i < from->used.count && status == WALDO_OK; i++) {
+        uint64_t *slot = WALDO__VEC_PUSH(&to->used);
+
+        if (slot == NULL) {
+            return WALDO_ENOMEM;
+        }
+        *slot = from->used.at[i];
     }
     return status;
 }
@@ -185,29 +194,41 @@ waldo_str waldo__wire_name(waldo_str name, char wire[WALDO__MODEL_NAME_MAX + 1])
     return len > 0 ? waldo__strn(wire, len) : WALDO__S("unknown");
 }
 
-static int id_is_fine(waldo_str id, size_t max, int exact)
+static int id_is_fine(waldo_str id, size_t max, waldo__id_rule rule)
 {
-    if (exact ? id.len != max : id.len == 0 || id.len > max) {
+    if (rule == WALDO__ID_EXACT ? id.len != max : id.len == 0 || id.len > max) {
         return 0;
     }
     for (size_t i = 0; i < id.len; i++) {
-        if (!is_word_byte(id.ptr[i]) &&
-            (exact || (unsigned char)id.ptr[i] <= ' ' || id.ptr[i] == 0x7f)) {
+        char byte = id.ptr[i];
+        int fine = rule == WALDO__ID_PRINTABLE ? (unsigned char)byte > ' ' && byte != 0x7f
+                   : rule == WALDO__ID_WORD    ? byte == '_' || byte == '-'
+                                               : 0;
+
+        if (!fine && !is_word_byte(byte)) {
             return 0;
         }
     }
     return 1;
 }
 
-/* FNV-1a, then as many letters and digits as are wanted. */
-static void hash_id(waldo_str id, unsigned salt, char *text, size_t len)
+/* FNV-1a */
+static uint64_t hash_of(waldo_str id, unsigned salt)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     uint64_t hash = UINT64_C(14695981039346656037) + salt;
 
     for (size_t i = 0; i < id.len; i++) {
         hash = (hash ^ (unsigned char)id.ptr[i]) * UINT64_C(1099511628211);
     }
+    return hash;
+}
+
+/* As many letters and digits as are wanted. */
+static void hash_id(waldo_str id, unsigned salt, char *text, size_t len)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    uint64_t hash = hash_of(id, salt);
+
     for (size_t i = 0; i < len; i++) {
         hash = (hash ^ (hash >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);
         text[i] = letters[(hash >> 32) % (sizeof letters - 1)];
@@ -217,26 +238,45 @@ static void hash_id(waldo_str id, unsigned salt, char *text, size_t len)
 
 int waldo__wire_id_is_taken(const waldo__history *history, waldo_str wire)
 {
+    uint64_t hash = history->used.count > 0 ? hash_of(wire, 0) : 0;
+
     for (size_t i = 0; i < history->group.count; i++) {
         if (waldo__str_is(wire, history->group.at[i].wire)) {
+            return 1;
+        }
+    }
+    for (size_t i = 0; i < history->used.count; i++) {
+        if (history->used.at[i] == hash) {
             return 1;
         }
     }
     return 0;
 }
 
-void waldo__wire_id(const waldo__history *history, waldo_str id, size_t max, int exact,
+waldo_status waldo__wire_id_use(waldo__history *history, waldo_str wire)
+{
+    uint64_t *slot = WALDO__VEC_PUSH(&history->used);
+
+    if (slot == NULL) {
+        return WALDO_ENOMEM;
+    }
+    *slot = hash_of(wire, 0);
+    return WALDO_OK;
+}
+
+void waldo__wire_id(const waldo__history *history, waldo_str id, size_t max, waldo__id_rule rule,
                     char wire[WALDO__WIRE_ID_MAX])
 {
+    int exact = rule == WALDO__ID_EXACT;
     size_t start = exact ? 0 : 5;
 
-    if (id_is_fine(id, max, exact) && !waldo__wire_id_is_taken(history, id)) {
+    if (id_is_fine(id, max, rule) && !waldo__wire_id_is_taken(history, id)) {
         memcpy(wire, id.ptr, id.len);
         wire[id.len] = '\0';
         return;
     }
     memcpy(wire, "call_", 5);
-    for (unsigned salt = 0;; salt++) {
+    for (unsigned salt = (unsigned)history->used.count;; salt++) {
         hash_id(id, salt, wire + start, exact ? EXACT_ID_LEN : MADE_ID_LEN);
         if (!waldo__wire_id_is_taken(history, waldo__str(wire))) {
             return;

@@ -14,6 +14,13 @@ enum {
     WALDO__REQUEST_MAX = 256 << 20 /* one request */
 };
 
+/* What a server takes as the id of a call. */
+typedef enum waldo__id_rule {
+    WALDO__ID_PRINTABLE,
+    WALDO__ID_EXACT, /* letters and digits, as many as the most */
+    WALDO__ID_WORD,  /* letters, digits, _ and -, each id once in the whole conversation */
+} waldo__id_rule;
+
 typedef struct waldo__history_call {
     char *id;   /* as in the transcript */
     char *wire; /* as this server takes it */
@@ -38,6 +45,9 @@ typedef struct waldo__history {
     struct {
         WALDO__VEC(waldo__history_held);
     } held; /* texts that came between calls and their results */
+    struct {
+        WALDO__VEC(uint64_t);
+    } used; /* hashes of all ids, for WALDO__ID_WORD */
 } waldo__history;
 
 /* How an adapter writes what the functions below decide. */
@@ -82,13 +92,16 @@ waldo_str waldo__request_headers(int streamed);
 waldo_str waldo__wire_name(waldo_str name, char wire[WALDO__MODEL_NAME_MAX + 1]);
 
 /*
- * The id as it is when a server takes ids of up to max printable bytes (exact: of letters and
- * digits, and that long) and no call of the group has it; else one made from it: the same for the
- * same id, and different from those of the other calls of its group.
+ * The id as it is when it has at most max bytes, the rule allows it and no call of the group has
+ * it; else one made from it: the same for the same id, and different from those of the other calls
+ * of its group (WALDO__ID_WORD: of all calls).
  */
-void waldo__wire_id(const waldo__history *history, waldo_str id, size_t max, int exact,
+void waldo__wire_id(const waldo__history *history, waldo_str id, size_t max, waldo__id_rule rule,
                     char wire[WALDO__WIRE_ID_MAX]);
 int waldo__wire_id_is_taken(const waldo__history *history, waldo_str wire);
+
+/* From now on no other call gets this id. */
+waldo_status waldo__wire_id_use(waldo__history *history, waldo_str wire);
 
 /* Append the inside of a JSON string: what the host or the user said, and what a tool answered. */
 void waldo__wire_said(waldo_item_kind kind, waldo_str text, waldo__buf *out);

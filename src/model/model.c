@@ -9,6 +9,7 @@
 /* One row for every adapter. */
 static const waldo_model_ops *const adapters[] = {
     &waldo__responses_ops,
+    &waldo__messages_ops,
     &waldo__chat_ops,
 };
 
@@ -17,7 +18,6 @@ static const struct {
     const char *kind;
     const char *hint;
 } known_elsewhere[] = {
-    { "anthropic", "write chat:URL#NAME with a server that speaks Chat Completions instead" },
     { "replay", "it comes with a later version" },
 };
 
@@ -78,13 +78,13 @@ static waldo_status parse_string(waldo_model *model)
 
     if (text.len == 0) {
         return waldo_error_set(&model->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "no model given: set it to a string such as openai:NAME or "
-                               "chat:URL#NAME");
+                               "no model given: set it to a string such as openai:NAME, "
+                               "anthropic:NAME or chat:URL#NAME");
     }
     if (colon == text.len) {
         return waldo_error_set(&model->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
                                "model \"%.200s\" has no kind in front of a colon: write it as "
-                               "openai:NAME or chat:URL#NAME",
+                               "openai:NAME, anthropic:NAME or chat:URL#NAME",
                                model->options.model);
     }
     for (size_t i = 0; i < WALDO__COUNT(adapters) && model->ops == NULL; i++) {

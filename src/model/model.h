@@ -26,5 +26,6 @@ const char *waldo__model_key_name(const waldo_model *model);
 
 extern const waldo_model_ops waldo__chat_ops;
 extern const waldo_model_ops waldo__responses_ops;
+extern const waldo_model_ops waldo__messages_ops;
 
 #endif

@@ -15,6 +15,7 @@ typedef struct said_parts {
     waldo_str message;
     waldo_str code;
     waldo_str type;
+    waldo_str request_id;
     char code_text[32];
 } said_parts;
 
@@ -36,6 +37,19 @@ static const struct {
     { "bio_policy", WALDO_EFILTER },
     { "misalignment_policy_violation", WALDO_EFILTER },
     { "image_content_policy_violation", WALDO_EFILTER },
+    /* Anthropic: types first, so that a code, which is narrower, has the last word */
+    { "authentication_error", WALDO_EAUTH },
+    { "permission_error", WALDO_EAUTH },
+    { "billing_error", WALDO_EQUOTA },
+    { "not_found_error", WALDO_ENOTFOUND },
+    { "conflict_error", WALDO_EBUSY },
+    { "request_too_large", WALDO_EOVERFLOW },
+    { "rate_limit_error", WALDO_ERATE },
+    { "timeout_error", WALDO_ETIMEDOUT },
+    { "overloaded_error", WALDO_EPROVIDER },
+    { "organization_on_hold", WALDO_EAUTH },
+    { "enforced_spend_limit_reached", WALDO_EQUOTA },
+    { "contract_spend_limit_reached", WALDO_EQUOTA },
 };
 
 static const struct {
@@ -62,6 +76,8 @@ static const char *const overflow_texts[] = {
     "maximum prompt length is",                 /* xAI */
     "exceeds the maximum allowed input length", /* OpenRouter */
     "greater than the context length",          /* LM Studio */
+    "prompt is too long",                       /* Anthropic */
+    "exceed context limit",                     /* Anthropic: prompt and max_tokens together */
 };
 
 /* Of reasoning that was sent back, where the code is missing. */
@@ -69,6 +85,9 @@ static const char *const stale_texts[] = {
     "the encrypted content",
     "items are not persisted when `store` is set to false", /* OpenAI */
     "items are not persisted when store is set to false",
+    "bound to a different conversation",   /* Anthropic */
+    "invalid `signature` in `thinking`",   /* Anthropic */
+    "invalid `signature` in `redacted_th", /* Anthropic */
 };
 
 static char lower(char byte)
@@ -169,6 +188,10 @@ static void read_said(const waldo__json_value *root, waldo_str text, said_parts 
     into->type = waldo__json_get_str(from, "type");
     into->code = read_code(waldo__json_get(from, "code"), into);
     if (into->code.len == 0) {
+        into->code = waldo__json_get_str(waldo__json_get(from, "details"), "error_code");
+    }
+    into->request_id = waldo__json_get_str(root, "request_id");
+    if (into->code.len == 0) {
         into->code = into->type;
     }
 }
@@ -206,6 +229,8 @@ static waldo_status judge(int http_status, waldo_str headers, const said_parts *
     } else if ((http_status == 400 || http_status == 404) &&
                contains_any(message, stale_texts, WALDO__COUNT(stale_texts))) {
         status = WALDO_ESTALE;
+    } else if (http_status == 0 && waldo__str_is(said->type, "invalid_request_error")) {
+        status = WALDO_EINVAL;
     } else if (http_status == 400 && waldo__str_trim(said->message).len == 0) {
         status = WALDO_EOVERFLOW; /* Cerebras answers so, without a word */
     }
@@ -264,7 +289,7 @@ waldo_status waldo__provider_error(int http_status, waldo_str headers,
     char code[CODE_MAX], request_id[CODE_MAX], where[64] = "reported inside its answer";
     waldo_error *error = NULL;
     waldo_status status;
-    waldo_str id = WALDO__S("");
+    waldo_str id;
     int64_t number;
 
     read_said(root, text, &said);
@@ -279,6 +304,7 @@ waldo_status waldo__provider_error(int http_status, waldo_str headers,
     waldo_error_set(&error, status, WALDO_CLASS_PROVIDER, "the model server %s: %s%s", where,
                     message.len > 0 ? waldo__buf_str(&message).ptr : "(no message)",
                     hint_for(status, http_status, said.message));
+    id = said.request_id;
     if (!waldo__header_get(headers, "x-request-id", &id)) {
         waldo__header_get(headers, "request-id", &id);
     }

@@ -45,38 +45,15 @@ waldo_status waldo__responses_quirks_find(const waldo_model_options *options,
 waldo_status waldo__responses_parse(waldo_str rest, waldo_str *ret_url, waldo_str *ret_model,
                                     waldo_error **ret_err)
 {
-    static const char form[] = "openai:NAME, such as openai:gpt-5.1, or openai:URL#NAME";
-
-    if (waldo__str_search(rest, WALDO__S("://"), 0) < rest.len ||
-        waldo__str_find(rest, '#') < rest.len) {
-        return waldo__model_split("openai", form, rest, ret_url, ret_model, ret_err);
-    }
-    for (size_t i = 0; i < rest.len; i++) {
-        if ((unsigned char)rest.ptr[i] <= ' ' || rest.ptr[i] == 0x7f) {
-            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                   "model \"openai:NAME\": the name holds a space or a control "
-                                   "character; write it as %s",
-                                   form);
-        }
-    }
-    if (rest.len == 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "model \"openai:\": the model's name is missing; write it as %s",
-                               form);
-    }
-    *ret_url = WALDO__S(OPENAI_URL);
-    *ret_model = rest;
-    return WALDO_OK;
+    return waldo__model_split_at("openai",
+                                 "openai:NAME, such as openai:gpt-5.1, or openai:URL#NAME",
+                                 OPENAI_URL, rest, ret_url, ret_model, ret_err);
 }
 
 /* Opaque reasoning is bound to its origin, so the host counts. */
 waldo_status waldo__responses_vendor(waldo_str url, waldo_str model, waldo__buf *out)
 {
-    waldo_str host, port;
-
-    waldo__url_split(url, &host, &port);
-    host.len = host.len < 256 ? host.len : 256;
-    return waldo__model_vendor("openai", host, model, out);
+    return waldo__model_vendor_at("openai", url, model, out);
 }
 
 const waldo_model_ops waldo__responses_ops = {

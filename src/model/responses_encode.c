@@ -199,7 +199,7 @@ static waldo_status add_call(work *w, const waldo_item *item)
         form = raw_says(raw, "type", WALDO__S("custom_tool_call")) ? FORM_CUSTOM : FORM_FUNCTION;
         write_raw(w, raw);
     } else {
-        waldo__wire_id(&w->history, id, CALL_ID_MAX, 0, wire);
+        waldo__wire_id(&w->history, id, CALL_ID_MAX, WALDO__ID_PRINTABLE, wire);
         id = waldo__str(wire);
         write_call(w, id, name, item->args);
     }

@@ -36,6 +36,11 @@ waldo_status waldo__provider_quote(waldo_str text, size_t max, waldo__buf *out);
 waldo_status waldo__model_split(const char *kind, const char *example, waldo_str rest,
                                 waldo_str *ret_url, waldo_str *ret_model, waldo_error **ret_err);
 
+/* The same, but a NAME alone is that of a model at the server with the URL given here. */
+waldo_status waldo__model_split_at(const char *kind, const char *example, const char *server_url,
+                                   waldo_str rest, waldo_str *ret_url, waldo_str *ret_model,
+                                   waldo_error **ret_err);
+
 /* Host and port of a URL that was accepted; an IPv6 address keeps its brackets. */
 void waldo__url_split(waldo_str url, waldo_str *ret_host, waldo_str *ret_port);
 
@@ -48,6 +53,10 @@ waldo_str waldo__model_rest(const waldo_model_options *options);
 /* "KIND:SERVER/FAMILY": who understands what a server made besides the common form. */
 waldo_status waldo__model_vendor(const char *kind, waldo_str server, waldo_str model,
                                  waldo__buf *out);
+
+/* "KIND:HOST/FAMILY", for what is bound to where it was made. */
+waldo_status waldo__model_vendor_at(const char *kind, waldo_str url, waldo_str model,
+                                    waldo__buf *out);
 
 /* ---- switches of the options' quirks (switches.c) ---- */
 

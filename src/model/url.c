@@ -52,6 +52,32 @@ waldo_status waldo__model_split(const char *kind, const char *example, waldo_str
     return WALDO_OK;
 }
 
+waldo_status waldo__model_split_at(const char *kind, const char *example, const char *server_url,
+                                   waldo_str rest, waldo_str *ret_url, waldo_str *ret_model,
+                                   waldo_error **ret_err)
+{
+    if (waldo__str_search(rest, WALDO__S("://"), 0) < rest.len ||
+        waldo__str_find(rest, '#') < rest.len) {
+        return waldo__model_split(kind, example, rest, ret_url, ret_model, ret_err);
+    }
+    for (size_t i = 0; i < rest.len; i++) {
+        if ((unsigned char)rest.ptr[i] <= ' ' || rest.ptr[i] == 0x7f) {
+            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                                   "model \"%s:NAME\": the name holds a space or a control "
+                                   "character; write it as %s",
+                                   kind, example);
+        }
+    }
+    if (rest.len == 0) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "model \"%s:\": the model's name is missing; write it as %s", kind,
+                               example);
+    }
+    *ret_url = waldo__str(server_url);
+    *ret_model = rest;
+    return WALDO_OK;
+}
+
 void waldo__url_split(waldo_str url, waldo_str *ret_host, waldo_str *ret_port)
 {
     size_t start = waldo__str_search(url, WALDO__S("://"), 0) + 3, end, colon;
@@ -89,4 +115,14 @@ waldo_status waldo__model_vendor(const char *kind, waldo_str server, waldo_str m
     }
     return waldo__buf_printf(out, "%s:%.*s/%.*s", kind, (int)server.len, server.ptr, (int)len,
                              name.ptr);
+}
+
+waldo_status waldo__model_vendor_at(const char *kind, waldo_str url, waldo_str model,
+                                    waldo__buf *out)
+{
+    waldo_str host, port;
+
+    waldo__url_split(url, &host, &port);
+    host.len = host.len < 256 ? host.len : 256;
+    return waldo__model_vendor(kind, host, model, out);
 }

@@ -58,13 +58,17 @@ static void write_item(const waldo_item *item, waldo__buf *out)
 
 const waldo_model_ops *read_ops(const waldo_model_options *options)
 {
-    return waldo__str_starts(waldo__str(options->model), "openai:") ? &waldo__responses_ops
-                                                                    : &waldo__chat_ops;
+    waldo_str model = waldo__str(options->model);
+
+    return waldo__str_starts(model, "openai:")      ? &waldo__responses_ops
+           : waldo__str_starts(model, "anthropic:") ? &waldo__messages_ops
+                                                    : &waldo__chat_ops;
 }
 
 static void write_end(const waldo_model_ops *ops, waldo_reader *reader, waldo__buf *out)
 {
-    static const char *const finishes[] = { "?", "answer", "calls", "length", "filter", "refusal" };
+    static const char *const finishes[] = { "?",      "answer",  "calls", "length",
+                                            "filter", "refusal", "pause" };
     waldo_response response = { 0 };
     waldo_error *error = NULL;
     waldo_status status = ops->finish(reader, &response, &error);

@@ -12,6 +12,11 @@
     "{\"error\":{\"message\":\"" message "\",\"type\":\"" type "\",\"param\":null,\"code\":" code  \
     "}}"
 
+#define ANTHROPIC(message, type, more)                                                             \
+    "{\"type\":\"error\",\"error\":{\"type\":\"" type "\",\"message\":\"" message "\"" more        \
+    "},\"request_id\":\"req_b\"}"
+#define DETAILS(code) ",\"details\":{\"error_code\":\"" code "\"}"
+
 static waldo_error *classify(int http_status, const char *headers, const char *body,
                              waldo_status expected)
 {
@@ -108,6 +113,43 @@ static const struct {
     { 400, "{\"error\":\"the prompt is greater than the context length\"}", WALDO_EOVERFLOW, "" },
     { 400, "", WALDO_EOVERFLOW, "" },
     { 500, "{\"error\":\"exceeds the available context size\"}", WALDO_EOVERFLOW, "" },
+    /* Anthropic: by the code where there is one, else by the type */
+    { 400, ANTHROPIC("bad", "invalid_request_error", ""), WALDO_EINVAL, "invalid_request_error" },
+    { 400, ANTHROPIC("prompt is too long: 9 tokens > 8 maximum", "invalid_request_error", ""),
+      WALDO_EOVERFLOW, "invalid_request_error" },
+    { 400,
+      ANTHROPIC("input length and `max_tokens` exceed context limit: 7 + 3 > 8",
+                "invalid_request_error", ""),
+      WALDO_EOVERFLOW, "invalid_request_error" },
+    { 400,
+      ANTHROPIC("messages.1.content.0: The block is bound to a different conversation prefix.",
+                "invalid_request_error", ""),
+      WALDO_ESTALE, "invalid_request_error" },
+    { 400,
+      ANTHROPIC("messages.1.content.0: Invalid `signature` in `thinking` block",
+                "invalid_request_error", ""),
+      WALDO_ESTALE, "invalid_request_error" },
+    { 401, ANTHROPIC("invalid x-api-key", "authentication_error", ""), WALDO_EAUTH,
+      "authentication_error" },
+    { 402, ANTHROPIC("no", "billing_error", ""), WALDO_EQUOTA, "billing_error" },
+    { 403, ANTHROPIC("no", "permission_error", ""), WALDO_EAUTH, "permission_error" },
+    { 403, ANTHROPIC("no", "permission_error", DETAILS("organization_on_hold")), WALDO_EAUTH,
+      "organization_on_hold" },
+    { 404, ANTHROPIC("model: x", "not_found_error", ""), WALDO_ENOTFOUND, "not_found_error" },
+    { 409, ANTHROPIC("busy", "conflict_error", ""), WALDO_EBUSY, "conflict_error" },
+    { 413, ANTHROPIC("Request exceeds the maximum size", "request_too_large", ""), WALDO_EOVERFLOW,
+      "request_too_large" },
+    { 429, ANTHROPIC("slow down", "rate_limit_error", ""), WALDO_ERATE, "rate_limit_error" },
+    { 429, ANTHROPIC("no more", "rate_limit_error", DETAILS("enforced_spend_limit_reached")),
+      WALDO_EQUOTA, "enforced_spend_limit_reached" },
+    { 400, ANTHROPIC("no", "invalid_request_error", DETAILS("contract_spend_limit_reached")),
+      WALDO_EQUOTA, "contract_spend_limit_reached" },
+    { 400, ANTHROPIC("no", "invalid_request_error", DETAILS("image_dimensions_too_large")),
+      WALDO_EINVAL, "image_dimensions_too_large" },
+    { 500, ANTHROPIC("Internal", "api_error", ""), WALDO_EPROVIDER, "api_error" },
+    { 504, ANTHROPIC("slow", "timeout_error", ""), WALDO_ETIMEDOUT, "timeout_error" },
+    { 529, ANTHROPIC("Overloaded", "overloaded_error", ""), WALDO_EPROVIDER, "overloaded_error" },
+    { 529, "", WALDO_EPROVIDER, "" },
     /* wording of rate limits is no overflow, and 401 is never one */
     { 400, OPENAI("rate limit: maximum context length per minute", "t", "null"), WALDO_EINVAL,
       "t" },
@@ -152,6 +194,14 @@ static void headers_count(void **state)
     (void)state;
     assert_string_equal(waldo_error_request_id(error), "req_1");
     assert_int_equal(waldo_error_retry_after_ms(error), 2000);
+    waldo_error_free(error);
+    error = classify(529, "request-id: req_2\r\nretry-after: 3\r\n",
+                     ANTHROPIC("Overloaded", "overloaded_error", ""), WALDO_EPROVIDER);
+    assert_string_equal(waldo_error_request_id(error), "req_2");
+    assert_int_equal(waldo_error_retry_after_ms(error), 3000);
+    waldo_error_free(error);
+    error = classify(529, "", ANTHROPIC("Overloaded", "overloaded_error", ""), WALDO_EPROVIDER);
+    assert_string_equal(waldo_error_request_id(error), "req_b");
     waldo_error_free(error);
     /* the server knows better */
     waldo_error_free(classify(400, "x-should-retry: true\n", "{}", WALDO_EPROVIDER));

@@ -33,7 +33,10 @@ static void expect_string_error(const char *text, const char *message)
 
 #define KNOWN                                                                                      \
     "known kinds: openai:NAME speaks the Responses API to OpenAI, openai:URL#NAME to the server "  \
-    "at URL; chat:URL#NAME speaks Chat Completions to the server at URL"
+    "at URL; anthropic:NAME speaks the Messages API to Anthropic, anthropic:URL#NAME to the "      \
+    "server at URL; chat:URL#NAME speaks Chat Completions to the server at URL"
+#define ANTHROPIC_FORM                                                                             \
+    "; write it as anthropic:NAME, such as anthropic:claude-sonnet-5-5, or anthropic:URL#NAME"
 #define OPENAI_FORM "; write it as openai:NAME, such as openai:gpt-5.1, or openai:URL#NAME"
 #define FORM        "; write it as chat:URL#NAME, such as chat:http://127.0.0.1:8080/v1#qwen3"
 
@@ -41,11 +44,13 @@ static void remembers_errors(void **state)
 {
     (void)state;
     expect_string_error(NULL,
-                        "no model given: set it to a string such as openai:NAME or chat:URL#NAME");
+                        "no model given: set it to a string such as openai:NAME, anthropic:NAME or "
+                        "chat:URL#NAME");
     expect_string_error("",
-                        "no model given: set it to a string such as openai:NAME or chat:URL#NAME");
+                        "no model given: set it to a string such as openai:NAME, anthropic:NAME or "
+                        "chat:URL#NAME");
     expect_string_error("gpt-4", "model \"gpt-4\" has no kind in front of a colon: write it as "
-                                 "openai:NAME or chat:URL#NAME");
+                                 "openai:NAME, anthropic:NAME or chat:URL#NAME");
     expect_string_error("nope:x", "unknown model kind \"nope\"; " KNOWN);
     expect_string_error(":x", "unknown model kind \"\"; " KNOWN);
     expect_string_error("openai:", "model \"openai:\": the model's name is missing" OPENAI_FORM);
@@ -58,9 +63,13 @@ static void remembers_errors(void **state)
     expect_string_error("openai:h#m",
                         "model \"openai:h#m\": the URL does not begin with http:// or "
                         "https://" OPENAI_FORM);
-    expect_string_error("anthropic:claude",
-                        "model kind \"anthropic\" is not in this version: write chat:URL#NAME with "
-                        "a server that speaks Chat Completions instead; " KNOWN);
+    expect_string_error("anthropic:", "model \"anthropic:\": the model's name is "
+                                      "missing" ANTHROPIC_FORM);
+    expect_string_error("anthropic:http://h/v1",
+                        "model \"anthropic:http://h/v1\": the model's name is missing behind a "
+                        "#" ANTHROPIC_FORM);
+    expect_string_error("replay:x", "model kind \"replay\" is not in this version: it comes with a "
+                                    "later version; " KNOWN);
     expect_string_error("chat:localhost#m",
                         "model \"chat:localhost#m\": the URL does not begin with http:// or "
                         "https://" FORM);
@@ -115,7 +124,8 @@ static void options_are_checked(void **state)
                  "waldo_model_options.size is wrong or members are set that this version does not "
                  "know: start from WALDO_MODEL()");
     expect_error(NULL, WALDO_EINVAL,
-                 "no model given: set it to a string such as openai:NAME or chat:URL#NAME");
+                 "no model given: set it to a string such as openai:NAME, anthropic:NAME or "
+                 "chat:URL#NAME");
 }
 
 static void quirks_are_checked(void **state)
@@ -194,6 +204,8 @@ static void servers_by_url(void **state)
         { "https://codestral.mistral.ai/v1", "mistral", NULL },
         { "https://generativelanguage.googleapis.com/v1beta/openai", "gemini", "GEMINI_API_KEY" },
         { "https://api.groq.com/openai/v1", "groq", "GROQ_API_KEY" },
+        { "https://api.anthropic.com/v1", "generic", "ANTHROPIC_API_KEY" },
+        { "https://api.anthropic.com.example.test/v1", "generic", NULL },
         { "http://127.0.0.1:11434/v1", "ollama", NULL },
         { "http://gpu.example.test:11434/v1", "ollama", NULL },
         { "http://localhost:8080/v1", "llama.cpp", NULL },
@@ -269,21 +281,31 @@ static void vendors(void **state)
     }
 }
 
-static void openai_strings(void **state)
+static void named_strings(void **state)
 {
     static const struct {
+        const waldo_model_ops *ops;
         const char *text;
         const char *url;
         const char *name;
         const char *key_name;
     } cases[] = {
-        { "openai:gpt-5.1", "https://api.openai.com/v1", "gpt-5.1", "OPENAI_API_KEY" },
-        { "openai:ft:gpt-4.1:org/x", "https://api.openai.com/v1", "ft:gpt-4.1:org/x",
+        { &waldo__responses_ops, "openai:gpt-5.1", "https://api.openai.com/v1", "gpt-5.1",
           "OPENAI_API_KEY" },
-        { "openai:https://eu.api.openai.com/v1/#m", "https://eu.api.openai.com/v1", "m",
-          "OPENAI_API_KEY" },
-        { "openai:http://127.0.0.1:8080/v1#m", "http://127.0.0.1:8080/v1", "m", NULL },
-        { "openai:https://example.test/v1#m", "https://example.test/v1", "m", NULL },
+        { &waldo__responses_ops, "openai:ft:gpt-4.1:org/x", "https://api.openai.com/v1",
+          "ft:gpt-4.1:org/x", "OPENAI_API_KEY" },
+        { &waldo__responses_ops, "openai:https://eu.api.openai.com/v1/#m",
+          "https://eu.api.openai.com/v1", "m", "OPENAI_API_KEY" },
+        { &waldo__responses_ops, "openai:http://127.0.0.1:8080/v1#m", "http://127.0.0.1:8080/v1",
+          "m", NULL },
+        { &waldo__responses_ops, "openai:https://example.test/v1#m", "https://example.test/v1", "m",
+          NULL },
+        { &waldo__messages_ops, "anthropic:claude-opus-5-5", "https://api.anthropic.com/v1",
+          "claude-opus-5-5", "ANTHROPIC_API_KEY" },
+        { &waldo__messages_ops, "anthropic:https://api.deepseek.com/anthropic/v1#m",
+          "https://api.deepseek.com/anthropic/v1", "m", "DEEPSEEK_API_KEY" },
+        { &waldo__messages_ops, "anthropic:http://127.0.0.1:8080/v1#m", "http://127.0.0.1:8080/v1",
+          "m", NULL },
     };
 
     (void)state;
@@ -291,7 +313,7 @@ static void openai_strings(void **state)
         waldo_model *model = waldo_model_new(&WALDO_MODEL(.model = cases[i].text));
 
         assert_null(waldo_model_error(model));
-        assert_ptr_equal(waldo__model_ops(model), &waldo__responses_ops);
+        assert_ptr_equal(waldo__model_ops(model), cases[i].ops);
         assert_string_equal(waldo__model_url(model).ptr, cases[i].url);
         assert_string_equal(waldo__model_name(model).ptr, cases[i].name);
         if (cases[i].key_name != NULL) {
@@ -319,7 +341,7 @@ static void adapters_are_whole(void **state)
         assert_non_null(ops->classify);
         assert_non_null(strstr(ops->about, ops->name));
     }
-    assert_int_equal(count, 2);
+    assert_int_equal(count, 3);
 }
 
 int main(void)
@@ -332,7 +354,7 @@ int main(void)
         cmocka_unit_test(servers_by_url),
         cmocka_unit_test(quirks_overrule),
         cmocka_unit_test(vendors),
-        cmocka_unit_test(openai_strings),
+        cmocka_unit_test(named_strings),
         cmocka_unit_test(adapters_are_whole),
     };
 

@@ -109,6 +109,9 @@ static const waldo_item items[] = {
     { .kind = WALDO_ITEM_REASONING,
       .text = WALDO__S("hm"),
       .vendor = WALDO__S("chat:deepseek/deepseek") },
+    { .kind = WALDO_ITEM_REASONING,
+      .vendor = WALDO__S("anthropic:h/claude"),
+      .raw = WALDO__S("{\"type\":\"thinking\",\"thinking\":\"t\",\"signature\":\"s\"}") },
     { .kind = WALDO_ITEM_ASSISTANT, .text = WALDO__S("text") },
     { .kind = WALDO_ITEM_TOOL_CALL,
       .id = WALDO__S("c1"),
@@ -162,6 +165,11 @@ static waldo_status encode_chat(struct outcome *out)
 static waldo_status encode_responses(struct outcome *out)
 {
     return encode_through(&waldo__responses_ops, "gpt-5", "https://h/v1", out);
+}
+
+static waldo_status encode_messages(struct outcome *out)
+{
+    return encode_through(&waldo__messages_ops, "claude-opus-5-5", "https://h/v1", out);
 }
 
 #define DELTA(json) "data: {\"choices\":[{\"delta\":{" json "}}]}\n\n"
@@ -248,6 +256,32 @@ static waldo_status read_responses(struct outcome *out)
     return read_through(&waldo__responses_ops, "openai:gpt-5", WALDO__S(responses_answer), out);
 }
 
+#define BLOCK(type, members)                                                                       \
+    "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"" type      \
+    "\"" members "}}\n\n"
+#define PIECE(type, members)                                                                       \
+    "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"" type              \
+    "_delta\"" members "}}\n\n"
+
+static const char messages_answer[] =
+    "data: {\"type\":\"message_start\",\"message\":{\"id\":\"i\"}}\n\n" BLOCK(
+        "thinking", ",\"thinking\":\"\"") PIECE("thinking", ",\"thinking\":\"a\\ud83d\"")
+        PIECE("thinking", ",\"thinking\":\"\\ude00\xFF\"")
+            PIECE("signature", ",\"signature\":\"s\"") BLOCK("text", ",\"text\":\"x\"")
+                PIECE("citations", ",\"citation\":{\"n\": 1}")
+                    BLOCK("tool_use", ",\"id\":\"c\",\"name\":\"f\",\"caller\":{}")
+                        PIECE("input_json", ",\"partial_json\":\"{}\"")
+                            BLOCK("redacted_thinking",
+                                  ",\"data\":\"d\"") "data: "
+                                                     "{\"type\":\"message_delta\",\"delta\":{"
+                                                     "\"stop_reason\":\"tool_use\"}}\n\n"
+                                                     "data: {\"type\":\"message_stop\"}\n\n";
+
+static waldo_status read_messages(struct outcome *out)
+{
+    return read_through(&waldo__messages_ops, "anthropic:claude", WALDO__S(messages_answer), out);
+}
+
 static waldo_status read_failure(struct outcome *out)
 {
     waldo_status status = read_through(
@@ -269,6 +303,7 @@ static void encoders(void **state)
     (void)state;
     walk(encode_chat);
     walk(encode_responses);
+    walk(encode_messages);
 }
 
 static void readers(void **state)
@@ -276,6 +311,7 @@ static void readers(void **state)
     (void)state;
     walk(read_chat);
     walk(read_responses);
+    walk(read_messages);
     walk(read_failure);
 }
 

@@ -107,7 +107,8 @@ enum {
     WALDO_FINISH_CALLS,
     WALDO_FINISH_LENGTH, /* cut at the output limit: an unfinished call was dropped or marked */
     WALDO_FINISH_FILTER,
-    WALDO_FINISH_REFUSAL
+    WALDO_FINISH_REFUSAL,
+    WALDO_FINISH_PAUSE /* the provider goes on when it gets the answer back: ask again */
 };
 
 /** The finished response. Borrowed from the reader until it is freed. */

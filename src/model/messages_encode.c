@@ -1,0 +1,440 @@
+/*
+ * Builds Messages requests. The body only grows: behind a frozen head come the messages, whose
+ * roles alternate; the last one stays open, since the next block may belong into it. A request
+ * closes it and adds what may differ from turn to turn.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/history.h"
+#include "model/messages.h"
+#include <waldo/agent.h>
+
+enum { CALL_ID_MAX = 64 };
+
+typedef enum open_role { ROLE_NONE, ROLE_USER, ROLE_ASSISTANT } open_role;
+
+struct waldo_encoder {
+    waldo__messages_quirks quirks;
+    waldo__buf vendor;
+    waldo__buf headers;
+    waldo__buf body;
+    size_t frozen; /* bytes of body that are not the end of one request */
+    int has_tools;
+    int parallel;
+    int has_budget;
+    open_role role; /* of the message that is open */
+    waldo__history history;
+};
+
+/* What append() works on; the encoder gets it when all went well. */
+typedef struct work {
+    waldo_encoder *encoder;
+    waldo__buf *body;
+    waldo__history history;
+    waldo__history_writer writer;
+    open_role role;
+    int in_answer; /* the item before this one belongs to the same answer */
+} work;
+
+/* ---- blocks ---- */
+
+/* A conversation begins with the user, whatever was left of it. */
+static void begin_block(work *w, open_role role)
+{
+    static const char *const begins[] = { [ROLE_USER] = "{\"role\":\"user\",\"content\":[",
+                                          [ROLE_ASSISTANT] =
+                                              "{\"role\":\"assistant\",\"content\":[" };
+
+    if (w->role == role) {
+        waldo__buf_puts(w->body, ",");
+        return;
+    }
+    if (w->role != ROLE_NONE) {
+        waldo__buf_puts(w->body, "]},");
+    } else if (role == ROLE_ASSISTANT) {
+        waldo__buf_puts(w->body, begins[ROLE_USER]);
+        waldo__buf_puts(w->body, "{\"type\":\"text\",\"text\":\"[the conversation begins]\"}]},");
+    }
+    waldo__buf_puts(w->body, begins[role]);
+    w->role = role;
+}
+
+/* Texts without anything to read in them are refused. */
+static int is_blank(waldo_str text)
+{
+    return waldo__str_trim(text).len == 0;
+}
+
+static void write_said(void *userdata, waldo_item_kind kind, waldo_str text)
+{
+    work *w = userdata;
+
+    if (is_blank(text) && kind == WALDO_ITEM_USER) {
+        return;
+    }
+    begin_block(w, ROLE_USER);
+    waldo__buf_puts(w->body, "{\"type\":\"text\",\"text\":\"");
+    waldo__wire_said(kind, text, w->body);
+    waldo__buf_puts(w->body, "\"}");
+}
+
+static void write_result(void *userdata, const waldo__history_call *call, waldo_str text,
+                         int is_error)
+{
+    work *w = userdata;
+
+    begin_block(w, ROLE_USER);
+    waldo__buf_puts(w->body, "{\"type\":\"tool_result\",\"tool_use_id\":\"");
+    waldo__json_escape(waldo__str(call->wire), w->body);
+    waldo__buf_puts(w->body, "\",\"content\":[{\"type\":\"text\",\"text\":\"");
+    waldo__wire_result(is_blank(text) ? WALDO__S("") : text, 0, w->body);
+    waldo__buf_puts(w->body, is_error ? "\"}],\"is_error\":true}" : "\"}]}");
+}
+
+static void write_raw(work *w, waldo_str raw)
+{
+    begin_block(w, ROLE_ASSISTANT);
+    waldo__buf_add_str(w->body, raw);
+}
+
+/* Input must be an object; what is none was answered with an error that says so. */
+static waldo_status write_call(work *w, waldo_str wire, waldo_str name, waldo_str args)
+{
+    waldo_status status = WALDO_OK;
+    int is_object = waldo__wire_is_object(args, &status);
+
+    begin_block(w, ROLE_ASSISTANT);
+    waldo__buf_puts(w->body, "{\"type\":\"tool_use\",\"id\":\"");
+    waldo__json_escape(wire, w->body);
+    waldo__buf_puts(w->body, "\",\"name\":\"");
+    waldo__json_escape(name, w->body);
+    waldo__buf_puts(w->body, "\",\"input\":");
+    waldo__buf_add_str(w->body, is_object ? waldo__str_trim(args) : WALDO__S("{}"));
+    waldo__buf_puts(w->body, "}");
+    return status;
+}
+
+/* ---- one item of the transcript ---- */
+
+/* The provider's own JSON when it was this one that made it. */
+static waldo_str own_raw(const work *w, const waldo_item *item, waldo_status *ret_status)
+{
+    return item->raw.len > 0 && waldo__str_eq(item->vendor, waldo__buf_str(&w->encoder->vendor)) &&
+                   waldo__wire_is_object(item->raw, ret_status)
+               ? item->raw
+               : WALDO__S("");
+}
+
+/* Whether raw has a member whose text is value. */
+static int raw_says(waldo_str raw, const char *member, waldo_str value)
+{
+    waldo_str bytes = WALDO__S("");
+
+    return waldo__json_raw_get(raw, member, &bytes) && bytes.len == value.len + 2 &&
+           bytes.ptr[0] == '"' && waldo__str_eq(waldo__strn(bytes.ptr + 1, value.len), value);
+}
+
+static int is_thinking(waldo_str raw)
+{
+    return raw_says(raw, "type", WALDO__S("thinking")) ||
+           raw_says(raw, "type", WALDO__S("redacted_thinking"));
+}
+
+/* What the common form of an item says must not come in by the back door. */
+static int is_common(waldo_str raw)
+{
+    static const char *const types[] = { "text", "tool_use", "tool_result" };
+    waldo_str bytes;
+
+    for (size_t i = 0; i < WALDO__COUNT(types); i++) {
+        if (raw_says(raw, "type", waldo__str(types[i]))) {
+            return 1;
+        }
+    }
+    return !waldo__json_raw_get(raw, "type", &bytes);
+}
+
+static waldo_status add_said(work *w, const waldo_item *item)
+{
+    if (w->history.unanswered > 0) {
+        return waldo__history_hold(&w->history, item->kind, item->text);
+    }
+    write_said(w, item->kind, item->text);
+    return WALDO_OK;
+}
+
+static waldo_status add_assistant(work *w, const waldo_item *item)
+{
+    waldo_status status = WALDO_OK;
+    waldo_str raw = own_raw(w, item, &status);
+
+    if (status != WALDO_OK || is_blank(item->text)) {
+        return status;
+    }
+    if (raw_says(raw, "type", WALDO__S("text"))) {
+        write_raw(w, raw);
+        return WALDO_OK;
+    }
+    begin_block(w, ROLE_ASSISTANT);
+    waldo__buf_puts(w->body, "{\"type\":\"text\",\"text\":\"");
+    waldo__json_escape(item->text, w->body);
+    return waldo__buf_puts(w->body, "\"}");
+}
+
+/* Thinking goes back to its maker alone, unchanged, and only in front of what it led to. */
+static waldo_status add_reasoning(work *w, const waldo_item *item, int is_led)
+{
+    waldo_status status = WALDO_OK;
+    waldo_str raw = own_raw(w, item, &status);
+
+    if (status == WALDO_OK && raw.len > 0 && (is_led || !is_thinking(raw)) && !is_common(raw)) {
+        write_raw(w, raw);
+    }
+    return status;
+}
+
+static waldo_status add_call(work *w, const waldo_item *item)
+{
+    char wire[WALDO__WIRE_ID_MAX], name_text[WALDO__MODEL_NAME_MAX + 1];
+    waldo_str name = waldo__wire_name(item->name, name_text), id = item->id, input = WALDO__S("");
+    waldo_status status = WALDO_OK;
+    waldo_str raw = own_raw(w, item, &status);
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    if (w->history.unanswered == 0) {
+        waldo__history_begin_group(&w->history);
+    }
+    waldo__wire_id(&w->history, id, CALL_ID_MAX, WALDO__ID_WORD, wire);
+    waldo__json_raw_get(raw, "input", &input);
+    if (waldo__str_is(id, wire) && raw_says(raw, "type", WALDO__S("tool_use")) &&
+        raw_says(raw, "id", id) && raw_says(raw, "name", name) && waldo__str_starts(input, "{")) {
+        write_raw(w, raw);
+    } else {
+        status = write_call(w, waldo__str(wire), name, item->args);
+    }
+    if (status == WALDO_OK) {
+        status = waldo__wire_id_use(&w->history, waldo__str(wire));
+    }
+    return status == WALDO_OK ? waldo__history_add_call(&w->history, id, waldo__str(wire), name, 0)
+                              : status;
+}
+
+static int is_answer_part(waldo_item_kind kind)
+{
+    return kind == WALDO_ITEM_ASSISTANT || kind == WALDO_ITEM_REASONING ||
+           kind == WALDO_ITEM_TOOL_CALL;
+}
+
+/* Whether something follows in the same answer that is no thinking. */
+static int leads_to_something(const waldo_item *items, size_t count, size_t at)
+{
+    for (at++; at < count && is_answer_part(items[at].kind); at++) {
+        const waldo_item *item = &items[at];
+
+        if (item->kind == WALDO_ITEM_TOOL_CALL ||
+            (item->kind == WALDO_ITEM_ASSISTANT && !is_blank(item->text)) ||
+            (item->kind == WALDO_ITEM_REASONING && item->raw.len > 0 && !is_thinking(item->raw))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Calls that stand alone may belong to those before them, as long as none of these is answered. */
+static void begin_answer(work *w, waldo_item_kind kind)
+{
+    if (w->history.unanswered > 0 && (kind != WALDO_ITEM_TOOL_CALL || w->history.has_results)) {
+        waldo__history_lose_calls(&w->history, &w->writer);
+    }
+}
+
+static waldo_status add_item(work *w, const waldo_item *items, size_t count, size_t at)
+{
+    const waldo_item *item = &items[at];
+
+    if (is_answer_part(item->kind) && !w->in_answer) {
+        begin_answer(w, item->kind);
+    }
+    switch (item->kind) {
+    case WALDO_ITEM_USER:
+    case WALDO_ITEM_NOTICE:
+    case WALDO_ITEM_COMPACTION:
+        return add_said(w, item);
+    case WALDO_ITEM_ASSISTANT:
+        return add_assistant(w, item);
+    case WALDO_ITEM_REASONING:
+        return add_reasoning(w, item, leads_to_something(items, count, at));
+    case WALDO_ITEM_TOOL_CALL:
+        return add_call(w, item);
+    case WALDO_ITEM_TOOL_RESULT:
+        waldo__history_add_result(&w->history, &w->writer, item);
+        return WALDO_OK;
+    default:
+        return WALDO_EINVAL;
+    }
+}
+
+waldo_status waldo__messages_append(waldo_encoder *encoder, const waldo_item *items, size_t count,
+                                    waldo_error **ret_err)
+{
+    work w = { .encoder = encoder, .body = &encoder->body, .role = encoder->role };
+    waldo_status status = waldo__history_copy(&w.history, &encoder->history);
+
+    w.writer = (waldo__history_writer){ write_result, write_said, &w };
+    waldo__buf_truncate(&encoder->body, encoder->frozen);
+    for (size_t i = 0; i < count && status == WALDO_OK; i++) {
+        status = add_item(&w, items, count, i);
+        w.in_answer = is_answer_part(items[i].kind);
+    }
+    status = status == WALDO_OK ? encoder->body.status : status;
+    if (status != WALDO_OK) {
+        waldo__history_free(&w.history);
+        return waldo__request_fail(&encoder->body, encoder->frozen, status, "extended", ret_err);
+    }
+    waldo__history_free(&encoder->history);
+    encoder->history = w.history;
+    encoder->role = w.role;
+    encoder->frozen = encoder->body.len;
+    return WALDO_OK;
+}
+
+/* ---- requests ---- */
+
+static const char *const choices[] = { [WALDO_TOOL_CHOICE_AUTO] = "auto",
+                                       [WALDO_TOOL_CHOICE_NONE] = "none",
+                                       [WALDO_TOOL_CHOICE_REQUIRED] = "any",
+                                       [WALDO_TOOL_CHOICE_NAMED] = "tool" };
+
+/* Whether calls may come in parallel is a part of it, so that the default may need a word. */
+static void put_tool_choice(waldo_encoder *encoder, const waldo_model_turn *turn)
+{
+    waldo__buf *body = &encoder->body;
+    size_t choice = (size_t)turn->tool_choice < WALDO__COUNT(choices) ? (size_t)turn->tool_choice
+                                                                      : WALDO_TOOL_CHOICE_AUTO;
+
+    if (!encoder->has_tools || (choice == WALDO_TOOL_CHOICE_AUTO && encoder->parallel)) {
+        return;
+    }
+    waldo__buf_printf(body, ",\"tool_choice\":{\"type\":\"%s\"", choices[choice]);
+    if (choice == WALDO_TOOL_CHOICE_NAMED) {
+        waldo__buf_puts(body, ",\"name\":\"");
+        waldo__json_escape(turn->tool_choice_name, body);
+        waldo__buf_puts(body, "\"");
+    }
+    if (!encoder->parallel && choice != WALDO_TOOL_CHOICE_NONE) {
+        waldo__buf_puts(body, ",\"disable_parallel_tool_use\":true");
+    }
+    waldo__buf_puts(body, "}");
+}
+
+static waldo_status check_request(const waldo_encoder *encoder, const waldo_model_turn *turn,
+                                  waldo_error **ret_err)
+{
+    if (encoder->history.unanswered > 0) {
+        return waldo__history_refuse(&encoder->history, ret_err);
+    }
+    if (encoder->role == ROLE_NONE) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "there is no message to send to the model");
+    }
+    if (encoder->has_tools && encoder->has_budget &&
+        (turn->tool_choice == WALDO_TOOL_CHOICE_REQUIRED ||
+         turn->tool_choice == WALDO_TOOL_CHOICE_NAMED)) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "this model does not take a demanded tool together with reasoning: "
+                               "leave out one of tool_choice and reasoning");
+    }
+    return WALDO_OK;
+}
+
+waldo_status waldo__messages_request(waldo_encoder *encoder, const waldo_model_turn *turn,
+                                     waldo_model_request *ret_request, waldo_error **ret_err)
+{
+    waldo_status status = check_request(encoder, turn, ret_err);
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    waldo__buf_truncate(&encoder->body, encoder->frozen);
+    waldo__buf_puts(&encoder->body, "]}]");
+    put_tool_choice(encoder, turn);
+    status = waldo__buf_puts(&encoder->body, "}");
+    if (status != WALDO_OK) {
+        return waldo__request_fail(&encoder->body, encoder->frozen, status, "built", ret_err);
+    }
+    *ret_request = (waldo_model_request){ .size = sizeof *ret_request,
+                                          .streamed = encoder->quirks.stream,
+                                          .path = WALDO__S("/messages"),
+                                          .headers = waldo__buf_str(&encoder->headers),
+                                          .body = waldo__buf_str(&encoder->body),
+                                          .frozen_len = encoder->frozen };
+    return WALDO_OK;
+}
+
+/* ---- an epoch ---- */
+
+static waldo_status begin_epoch(waldo_encoder *encoder, const waldo_model_epoch *epoch,
+                                waldo_error **ret_err)
+{
+    waldo_status status = waldo__messages_quirks_find(epoch->options, epoch->url, epoch->model,
+                                                      &encoder->quirks, ret_err);
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    encoder->has_tools = epoch->tool_count > 0;
+    encoder->parallel = epoch->parallel_calls;
+    encoder->has_budget = waldo__messages_has_budget(&encoder->quirks, epoch->options);
+    status = waldo__messages_vendor(epoch->url, epoch->model, &encoder->vendor);
+    if (status == WALDO_OK) {
+        waldo__buf_add_str(&encoder->headers, waldo__request_headers(encoder->quirks.stream));
+        status = waldo__buf_printf(&encoder->headers, "anthropic-version: %s\n",
+                                   encoder->quirks.version);
+    }
+    if (status == WALDO_OK && strcmp(encoder->quirks.binding, "none") != 0) {
+        status = waldo__buf_puts(&encoder->headers,
+                                 "anthropic-beta: thinking-binding-controls-2026-08-01\n");
+    }
+    if (status == WALDO_OK) {
+        status = waldo__messages_write_head(&encoder->quirks, epoch, &encoder->body, ret_err);
+    }
+    encoder->frozen = encoder->body.len;
+    return status;
+}
+
+waldo_status waldo__messages_new_encoder(const waldo_model_epoch *epoch,
+                                         waldo_encoder **ret_encoder, waldo_error **ret_err)
+{
+    waldo_encoder *encoder = WALDO__NEW(waldo_encoder);
+    waldo_status status;
+
+    if (encoder == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    waldo__buf_init(&encoder->vendor, 1024);
+    waldo__buf_init(&encoder->headers, 1024);
+    waldo__buf_init(&encoder->body, WALDO__REQUEST_MAX);
+    status = begin_epoch(encoder, epoch, ret_err);
+    if (status != WALDO_OK) {
+        waldo__messages_free_encoder(encoder);
+        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                               "the model's requests could not be begun: %s",
+                               waldo_status_text(status));
+    }
+    *ret_encoder = encoder;
+    return WALDO_OK;
+}
+
+void waldo__messages_free_encoder(waldo_encoder *encoder)
+{
+    if (encoder == NULL) {
+        return;
+    }
+    waldo__buf_free(&encoder->vendor);
+    waldo__buf_free(&encoder->headers);
+    waldo__buf_free(&encoder->body);
+    waldo__history_free(&encoder->history);
+    waldo__free(encoder);
+}
