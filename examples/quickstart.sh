@@ -1,7 +1,7 @@
 #!/bin/sh
 # From a clean Debian 12 to an answer: installs what is missing, builds waldo, runs one prompt.
 # Usage: sh examples/quickstart.sh [--yes] "PROMPT"
-# The model is WALDO_MODEL, else OpenAI when OPENAI_API_KEY is set, else a tiny model on this machine.
+# The model is WALDO_MODEL, else OpenAI or Anthropic when the key of one is set, else a tiny model on this machine.
 # Its commands run without network on a copy of the current directory: in WALDO_SANDBOX, else in a container
 # where Docker's engine answers, else in a bubblewrap sandbox.
 set -eu
@@ -37,6 +37,9 @@ if [ -n "${WALDO_MODEL:-}" ]; then
 elif [ -n "${OPENAI_API_KEY:-}" ]; then
     model=openai:gpt-5.4-mini
     say "Model: $model (OPENAI_API_KEY is set)"
+elif [ -n "${ANTHROPIC_API_KEY:-}" ]; then
+    model=anthropic:claude-sonnet-5-5
+    say "Model: $model (ANTHROPIC_API_KEY is set)"
 else
     local_model=yes
     packages="$packages $local_packages"

@@ -272,7 +272,7 @@ static int set_color(args *a, const char *value)
 }
 
 static const option_row rows[] = {
-    { 'm', 1, "model", "MODEL", "such as openai:NAME or chat:URL#NAME", set_model },
+    { 'm', 1, "model", "MODEL", "such as openai:NAME, anthropic:NAME or chat:URL#NAME", set_model },
     { 'k', 0, "key", "NAME", "variable with the server's key, when it is not a known vendor's",
       set_key },
     { 'H', 0, "allow-plain-http", NULL,

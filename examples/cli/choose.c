@@ -100,18 +100,41 @@ static int choose_local_model(args *a)
             return EXIT_DONE;
         }
     }
-    complain("no model: give -m, set WALDO_MODEL or OPENAI_API_KEY, put a line\n"
+    complain("no model: give -m, set WALDO_MODEL, OPENAI_API_KEY or ANTHROPIC_API_KEY, put a line\n"
              "  model = chat:URL#NAME\n"
              "into the configuration file, or start a local server such as llama.cpp's on port "
              "8080");
     return EXIT_UNAVAILABLE;
 }
 
+/* What a key is there for. */
+static const struct {
+    const char *key;
+    const char *model;
+    const char *why;
+} vendors[] = {
+    { "OPENAI_API_KEY", "openai:gpt-5.4-mini", "OPENAI_API_KEY is set" },
+    { "ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5", "ANTHROPIC_API_KEY is set" },
+};
+
+static int choose_vendor_model(args *a)
+{
+    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++) {
+        const char *key = getenv(vendors[i].key);
+
+        if (key != NULL && key[0] != '\0') {
+            a->model = vendors[i].model;
+            tell(a, "model", a->model, vendors[i].why);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 int choose_model(args *a)
 {
     static char configured[512];
     const char *env = getenv("WALDO_MODEL"), *config = config_get("model");
-    const char *key = getenv("OPENAI_API_KEY");
 
     if (a->model != NULL) {
         return EXIT_DONE;
@@ -123,10 +146,7 @@ int choose_model(args *a)
         snprintf(configured, sizeof configured, "%s", config);
         a->model = configured;
         tell(a, "model", a->model, "configuration file");
-    } else if (key != NULL && key[0] != '\0') {
-        a->model = "openai:gpt-5.4-mini";
-        tell(a, "model", a->model, "OPENAI_API_KEY is set");
-    } else {
+    } else if (!choose_vendor_model(a)) {
         return choose_local_model(a);
     }
     return EXIT_DONE;

@@ -108,6 +108,9 @@ def test_a_key_chooses_the_hosted_model(machine):
     done = quickstart(machine, "x", WALDO_MODEL="", OPENAI_API_KEY="sk-not-to-be-shown")
     assert "<openai:gpt-5.4-mini>" in done.stdout
     assert "sk-not-to-be-shown" not in done.stdout + done.stderr + calls(machine)
+    done = quickstart(machine, "x", WALDO_MODEL="", ANTHROPIC_API_KEY="sk-not-to-be-shown")
+    assert "<anthropic:claude-sonnet-5-5>" in done.stdout
+    assert "sk-not-to-be-shown" not in done.stdout + done.stderr + calls(machine)
 
 
 def test_without_a_key_the_download_is_announced(machine):

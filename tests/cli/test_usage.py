@@ -117,6 +117,9 @@ def test_the_model_is_chosen_and_the_reason_told(waldo):
     config.mkdir(parents=True)
     key = {"OPENAI_API_KEY": "sk-0123456789"}
     assert chosen(waldo, **key) == "model openai:gpt-5.4-mini (OPENAI_API_KEY is set)"
+    other = {"ANTHROPIC_API_KEY": "sk-ant-0123456789"}
+    assert chosen(waldo, **other) == "model anthropic:claude-sonnet-5-5 (ANTHROPIC_API_KEY is set)"
+    assert chosen(waldo, **key, **other) == "model openai:gpt-5.4-mini (OPENAI_API_KEY is set)"
     (config / "config").write_text('# mine\n model = "chat:http://127.0.0.1:1/v1#a"\nsandbox = local:\n')
     assert chosen(waldo, **key) == "model chat:http://127.0.0.1:1/v1#a (configuration file)"
     key["WALDO_MODEL"] = "chat:http://127.0.0.1:1/v1#b"

@@ -10,6 +10,7 @@ PAGE = (ROOT / "docs/models.md").read_text()
 
 
 @pytest.mark.parametrize("source,heading,count", [("responses.c", "## OpenAI Responses", 5),
+                                                  ("messages.c", "## Anthropic Messages", 7),
                                                   ("chat_quirks.c", "## Servers of Chat Completions differ", 16)])
 def test_switches(source, heading, count):
     text = (ROOT / "src/model" / source).read_text()

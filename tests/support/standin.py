@@ -1,4 +1,4 @@
-"""Starts a stand-in service for a Python test. Fixtures `chat` and `responses` are fresh stand-ins of those APIs."""
+"""Starts a stand-in service for a Python test. Fixtures `chat`, `responses` and `messages` are fresh stand-ins."""
 import base64
 import http.client
 import json
@@ -77,4 +77,10 @@ def chat():
 @pytest.fixture
 def responses():
     with Standin("responses") as standin:
+        yield standin
+
+
+@pytest.fixture
+def messages():
+    with Standin("messages") as standin:
         yield standin

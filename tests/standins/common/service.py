@@ -29,9 +29,26 @@ MAX_BODY = 256 << 20
 
 class Service:
     """One API: what differs between stand-ins."""
+    vendor = "openai"  # whose rules hold at /v1
     vendors = {"openai"}  # base paths /VENDOR/v1 with rules of their own
     path = []  # behind /v1
+    id_header = "x-request-id"
     scenarios = {}
+
+    def keys(self, low):
+        """The keys that the headers hold; the first one counts."""
+        return [low["authorization"].removeprefix("Bearer ")] if "authorization" in low else []
+
+    def refusal(self, why, request_id):
+        """The body that says why."""
+        return {"error": why.error}
+
+    def models(self, names):
+        data = [{"id": name, "object": "model", "created": 1764400000, "owned_by": "stand-in"} for name in names]
+        return {"object": "list", "data": data}
+
+    def check_headers(self, low):
+        """Refuse what the vendor would refuse for its headers."""
 
     def turn(self, body):
         """How many answers the history holds already."""
@@ -176,27 +193,27 @@ class Handler(socketserver.BaseRequestHandler):
             status, kind, body, reply = self.judge(method, target, headers, low, raw)
         except Refused as why:
             status, kind, reply = why.status, "application/json", {"length": True}
-            body = dump({"error": why.error})
+            body = dump(STATE.service.refusal(why, "req_%d" % len(STATE.requests)))
         epoch = STATE.epoch
-        out = {"Content-Type": kind, "x-request-id": "req_%d" % len(STATE.requests)}
+        out = {"Content-Type": kind, STATE.service.id_header: "req_%d" % len(STATE.requests)}
         return send.send(self.request, status, out, send.framed(body, reply), reply, lambda: STATE.epoch != epoch)
 
     def judge(self, method, target, headers, low, raw):
         """Status, content type, body and switches of the answer."""
         parts = urllib.parse.urlsplit(target).path.strip("/").split("/")
-        vendor = parts.pop(0) if parts[0] in STATE.service.vendors else "openai"
-        if STATE.key is not None and low.get("authorization") != f"Bearer {STATE.key}":
+        vendor = parts.pop(0) if parts[0] in STATE.service.vendors else STATE.service.vendor
+        if STATE.key is not None and STATE.service.keys(low)[:1] != [STATE.key]:
             raise Refused("Incorrect API key provided.", None, "invalid_api_key", 401)
         if (method, parts) == ("GET", ["v1", "models"]):
-            models = [{"id": name, "object": "model", "created": 1764400000, "owned_by": "stand-in"}
-                      for name in sorted(STATE.scenarios)]
-            return 200, "application/json", dump({"object": "list", "data": models}), {"length": True}
+            models = STATE.service.models(sorted(STATE.scenarios))
+            return 200, "application/json", dump(models), {"length": True}
         if (method, parts) != ("POST", ["v1", *STATE.service.path]):
             raise Refused(f"Invalid URL ({method} {target})", status=404)
         if not low.get("content-type", "").startswith("application/json"):
             raise Refused(PARSE)
         body = parse(raw)
         if STATE.strict:
+            STATE.service.check_headers(low)
             STATE.service.check(body, vendor)
         return render(STATE.service.fill(STATE.next_reply(body), body), body, headers, raw)
 
@@ -207,7 +224,8 @@ def render(reply, body, headers, raw):
         return status, "text/html", reply["html"], reply
     if reply.get("echo"):  # a proxy that quotes the whole request, key and all
         quoted = "\n".join(f"{name}: {value}" for name, value in headers) + "\n\n" + raw.decode("utf-8", "replace")
-        return status, "application/json", dump({"error": {"message": quoted}}), reply
+        why = Refused(quoted, status=status)
+        return status, "application/json", dump(STATE.service.refusal(why, "req_quoted")), reply
     if "json" in reply:
         return status, "application/json", dump(reply["json"]), reply
     if body.get("stream"):
