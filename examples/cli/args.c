@@ -83,6 +83,9 @@ static int parse_answer(const char *value, answer *ret)
 
 static int set_model(args *a, const char *value)
 {
+    if (a->model != NULL) {
+        return add_to_list(a->fallbacks, MAX_MODELS, value, "models");
+    }
     a->model = value;
     return EXIT_DONE;
 }
@@ -272,7 +275,9 @@ static int set_color(args *a, const char *value)
 }
 
 static const option_row rows[] = {
-    { 'm', 1, "model", "MODEL", "such as openai:NAME, anthropic:NAME or chat:URL#NAME", set_model },
+    { 'm', 1, "model", "MODEL",
+      "such as openai:NAME, anthropic:NAME or chat:URL#NAME; once more: one to fall back to",
+      set_model },
     { 'k', 0, "key", "NAME", "variable with the server's key, when it is not a known vendor's",
       set_key },
     { 'H', 0, "allow-plain-http", NULL,

@@ -22,11 +22,12 @@ enum {
 
 typedef enum answer { ANSWER_DEFAULT, ANSWER_ASK, ANSWER_NEVER, ANSWER_ALWAYS } answer;
 
-enum { MAX_SANDBOXES = 8, MAX_ENV = 64 };
+enum { MAX_MODELS = 8, MAX_SANDBOXES = 8, MAX_ENV = 64 };
 
 /* Everything the command line can say, whatever the command. */
 typedef struct args {
     const char *model;
+    const char *fallbacks[MAX_MODELS + 1];
     const char *key; /* name of an environment variable */
     const char *sandboxes[MAX_SANDBOXES + 1];
     const char *env[MAX_ENV + 1];

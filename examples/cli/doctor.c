@@ -79,17 +79,17 @@ static int check_sandbox(waldo_runtime *rt, const args *a, waldo_sandbox_spec *s
     return works;
 }
 
-/* Ask for one word, with no tools and no sandbox. */
-static int check_model(waldo_runtime *rt, const args *a)
+/* Ask for one word, with no tools and no sandbox. model: a reference that is taken. */
+static int check_model(waldo_runtime *rt, const char *name, waldo_model *model)
 {
-    waldo_model *model = make_model(a);
     waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model_object = model));
     waldo_run *run = waldo_run_new(rt, agent,
                                    &WALDO_RUN(.prompt = "Answer with one word: ready?",
                                               .limits = &(waldo_limits){ .max_time_ms = 60000 }));
     waldo_status status = waldo_run_wait(run, WALDO_FOREVER);
 
-    printf("  %s  %s\n", status == WALDO_OK ? "ok" : "no", a->model);
+    printf("  %s  %s\n", status == WALDO_OK ? "ok" : "no", name);
+    fflush(stdout);
     if (status != WALDO_OK) {
         put_indented(waldo_run_errmsg(run));
     }
@@ -97,6 +97,17 @@ static int check_model(waldo_runtime *rt, const args *a)
     waldo_agent_unref(agent);
     waldo_model_unref(model);
     return status == WALDO_OK;
+}
+
+/* Each that was given, or the one that was chosen. */
+static int check_models(waldo_runtime *rt, args *a)
+{
+    int all = choose_model(a) == EXIT_DONE && check_model(rt, a->model, make_model(a));
+
+    for (const char *const *name = a->fallbacks; *name != NULL; name++) {
+        all &= check_model(rt, *name, waldo_model_new(&WALDO_MODEL(.model = *name)));
+    }
+    return all;
 }
 
 int cmd_doctor(args *a)
@@ -130,7 +141,7 @@ int cmd_doctor(args *a)
     sandbox_ok = check_sandbox(rt, a, spec) && sandbox_ok;
     printf("\nModel\n");
     fflush(stdout);
-    model_ok = choose_model(a) == EXIT_DONE && check_model(rt, a);
+    model_ok = check_models(rt, a);
     printf("\nStores\n  ok  memory\n");
     waldo_sandbox_spec_unref(spec);
     waldo_runtime_finish(rt);

@@ -105,9 +105,9 @@ int session_open(session *s, const args *a)
     }
     model = make_model(a);
     s->agent = waldo_agent_new(
-        &WALDO_AGENT(.model_object = model, .spec = s->spec, .instructions = a->instructions,
-                     .approve = approve_policy(a), .tool_choice = a->tool_choice,
-                     .tool_choice_name = a->tool_choice_name,
+        &WALDO_AGENT(.model_object = model, .fallback_models = a->fallbacks, .spec = s->spec,
+                     .instructions = a->instructions, .approve = approve_policy(a),
+                     .tool_choice = a->tool_choice, .tool_choice_name = a->tool_choice_name,
                      .temperature = a->has_temperature ? &a->temperature : NULL,
                      .limits = { .max_turns = (uint32_t)a->max_turns,
                                  .max_cost = (int64_t)(a->max_cost * 1e6 + 0.5),

@@ -104,6 +104,8 @@ typedef struct waldo_agent_options {
     void *approval_userdata;       /* given to on_approval */
     const double *temperature;     /* copied; NULL: the model's */
     size_t max_output;             /* bytes of one tool result the model sees; 0: 40 000 */
+    /** Model strings, NULL-terminated; copied. Asked in turn when a model cannot be. */
+    const char *const *fallback_models;
 } waldo_agent_options;
 
 #define WALDO_AGENT(...) ((waldo_agent_options){ .size = sizeof(waldo_agent_options), __VA_ARGS__ })

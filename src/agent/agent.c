@@ -52,6 +52,25 @@ static void take_model(waldo_agent *agent, const waldo_agent_options *options)
     waldo__error_copy_to(&agent->error, waldo_model_error(agent->model));
 }
 
+static void take_fallbacks(waldo_agent *agent, const char *const *models)
+{
+    for (; models != NULL && *models != NULL; models++) {
+        waldo_model **slot = WALDO__VEC_PUSH(&agent->fallbacks);
+
+        if (slot == NULL) {
+            waldo__error_nomem(&agent->error);
+            return;
+        }
+        *slot = waldo_model_new(&WALDO_MODEL(.model = *models));
+        if (*slot == NULL) {
+            agent->fallbacks.count--;
+            waldo__error_nomem(&agent->error);
+            return;
+        }
+        waldo__error_copy_to(&agent->error, waldo_model_error(*slot));
+    }
+}
+
 static void take_spec(waldo_agent *agent, const waldo_agent_options *options)
 {
     if (options->spec != NULL && options->sandbox != NULL) {
@@ -164,6 +183,7 @@ static void take_choice(waldo_agent *agent, const waldo_agent_options *options)
 static void take_options(waldo_agent *agent, const waldo_agent_options *options)
 {
     take_model(agent, options);
+    take_fallbacks(agent, options->fallback_models);
     take_spec(agent, options);
     agent->instructions = copy_text(agent, options->instructions, "instructions");
     take_builtins(agent, options->capabilities);
@@ -230,6 +250,10 @@ void waldo_agent_unref(waldo_agent *agent)
     free_tools(&agent->host_tools);
     free_tools(&agent->sandbox_tools);
     waldo_model_unref(agent->model);
+    for (size_t i = 0; i < agent->fallbacks.count; i++) {
+        waldo_model_unref(agent->fallbacks.at[i]);
+    }
+    WALDO__VEC_FREE(&agent->fallbacks);
     waldo_sandbox_spec_unref(agent->spec);
     waldo_error_free(agent->error);
     waldo__free(agent->instructions);

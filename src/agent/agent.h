@@ -16,6 +16,9 @@ struct waldo_agent {
     atomic_int refs;
     waldo_error *error;
     waldo_model *model;
+    struct {
+        WALDO__VEC(waldo_model *);
+    } fallbacks;              /* asked in this order when it, or the one before, cannot be */
     waldo_sandbox_spec *spec; /* NULL: no sandbox unless a run brings one */
     char *instructions;
     waldo__tools host_tools;

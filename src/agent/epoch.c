@@ -92,6 +92,9 @@ static void record_epoch(waldo_run *run, const char *why)
     waldo__record_begin(&json, &jw, "epoch");
     waldo__jw_str(&jw, "model", waldo__str(waldo__model_string(run->model)));
     waldo__jw_str(&jw, "why", waldo__str(why));
+    waldo__jw_int(&jw, "plain_until", (int64_t)run->plain_until);
+    waldo__jw_int(&jw, "cut_until", (int64_t)run->cut_until);
+    waldo__jw_int(&jw, "cut_newest", (int64_t)run->cut_newest);
     waldo__record_end(run, &json, &jw);
     run->new_epoch = 1;
     waldo__events_text(&run->events, WALDO_EVENT_EPOCH, waldo__str(why));
@@ -141,26 +144,38 @@ static size_t group_end(const waldo_run *run, size_t from)
     return end;
 }
 
+/* Give the encoder the items from run->encoded up to end, as they are sent. */
+static waldo_status append_group(waldo_run *run, size_t end, waldo_error **ret_err)
+{
+    size_t first = run->encoded, count = end - first;
+    waldo_item *items = waldo__calloc(count, sizeof *items);
+    waldo__buf *rooms = waldo__calloc(count, sizeof *rooms);
+    waldo_status status = items != NULL && rooms != NULL ? WALDO_OK : WALDO_ENOMEM;
+
+    for (size_t i = 0; i < count && status == WALDO_OK; i++) {
+        items[i] = *waldo__transcript_item(&run->transcript, first + i);
+        if (first + i < run->plain_until) {
+            items[i].raw = WALDO__S("");
+        }
+        status = waldo__run_sent_text(run, first + i, &items[i].text, &rooms[i]);
+    }
+    status = status == WALDO_OK
+                 ? waldo__model_ops(run->model)->append(run->encoder, items, count, ret_err)
+                 : waldo__error_nomem(ret_err);
+    for (size_t i = 0; rooms != NULL && i < count; i++) {
+        waldo__buf_free(&rooms[i]);
+    }
+    waldo__free(rooms);
+    waldo__free(items);
+    return status;
+}
+
 waldo_status waldo__run_encode(waldo_run *run, waldo_error **ret_err)
 {
-    const waldo_model_ops *ops = waldo__model_ops(run->model);
-
     while (run->encoded < run->transcript.count) {
-        size_t end = group_end(run, run->encoded), count = end - run->encoded;
-        waldo_item *items = waldo__calloc(count, sizeof *items);
-        waldo_status status;
+        size_t end = group_end(run, run->encoded);
+        waldo_status status = append_group(run, end, ret_err);
 
-        if (items == NULL) {
-            return waldo__error_nomem(ret_err);
-        }
-        for (size_t i = 0; i < count; i++) {
-            items[i] = *waldo__transcript_item(&run->transcript, run->encoded + i);
-            if (run->encoded + i < run->plain_until) {
-                items[i].raw = WALDO__S("");
-            }
-        }
-        status = ops->append(run->encoder, items, count, ret_err);
-        waldo__free(items);
         if (status != WALDO_OK) {
             return status;
         }

@@ -108,6 +108,10 @@ struct waldo_run {
     int key_renewed;
     int repaired;       /* this request was built anew without the provider's own JSON */
     size_t plain_until; /* items before it are encoded without that JSON */
+    int shortened;      /* this request was built anew with less tool output */
+    size_t cut_until;   /* results before it are sent shortened ... */
+    size_t cut_newest;  /* ... those from here on less so */
+    size_t next_model;  /* of the agent's list to fall back to */
     uint32_t attempt;
     waldo__timer retry_timer;
     waldo__timer time_limit;
@@ -215,6 +219,35 @@ void waldo__run_announce_usage(waldo_run *run, const waldo_usage *usage);
 
 /* May the next request not be sent? Then with the reason. */
 int waldo__run_limit_reached(const waldo_run *run, waldo_error **ret_err);
+
+/* The same for tokens and money alone: of a request that is sent anew. */
+int waldo__run_budget_is_used(const waldo_run *run, waldo_error **ret_err);
+
+/* How a run comes to rest with an error of these two. */
+waldo_stop waldo__stop_for(const waldo_error *error);
+
+/* ---- recover.c ---- */
+
+/* Ask this model from now on; ends the epoch. Only where no request is at work. */
+void waldo__run_use_model(waldo_run *run, waldo_model *model);
+
+/* Begin an epoch in which the request that failed so may succeed; 0: there is none. */
+int waldo__run_recover(waldo_run *run, const waldo_error *error);
+
+/* Begin an epoch with the next model to fall back to; 0: there is none, or it would not help. */
+int waldo__run_fall_back(waldo_run *run, const waldo_error *error);
+
+/* ---- shorten.c ---- */
+
+/* Send results of tools shorter from the next epoch on; 0: that makes nothing shorter. */
+int waldo__run_shorten(waldo_run *run);
+
+/* Bytes of the item's text that are sent, but for a note. */
+size_t waldo__run_sent_len(const waldo_run *run, size_t index);
+
+/* Replace the item's text by what is sent of it; room is freed by the caller, come what may. */
+waldo_status waldo__run_sent_text(const waldo_run *run, size_t index, waldo_str *text,
+                                  waldo__buf *room);
 
 /* ---- epoch.c ---- */
 

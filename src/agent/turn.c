@@ -300,7 +300,9 @@ static int64_t retry_delay_ms(waldo_run *run, const waldo_error *error)
 {
     const waldo_model_options *options = waldo__model_options(run->model);
     uint32_t retries = options->max_retries != 0 ? options->max_retries : DEFAULT_RETRIES;
-    const waldo__retry policy = { .max_retries = options->no_retries ? 0 : retries };
+    /* Asking twice runs nothing twice: calls are made when an answer is whole. */
+    const waldo__retry policy = { .max_retries = options->no_retries ? 0 : retries,
+                                  .retry_unknown = 1 };
     uint32_t random;
 
     waldo__random(&random, sizeof random);
@@ -331,24 +333,18 @@ static void encode_and_send(waldo_run *run, void *context)
     send_request(run);
 }
 
-/*
- * The provider refuses what it made before: a new epoch sends the history in the common form, once.
- * 1 when it was begun.
- */
-static int repair(waldo_run *run, const waldo_error *error)
+/* The same request once more, in an epoch that has begun. error is taken. */
+static void send_anew(waldo_run *run, waldo_error *error)
 {
-    if (waldo_error_status(error) != WALDO_ESTALE || run->repaired) {
-        return 0;
-    }
-    waldo__run_free_epoch(run);
-    if (waldo__run_begin_epoch(run, "the provider refuses what it made before", NULL) != WALDO_OK) {
-        return 0;
-    }
-    run->repaired = 1;
-    run->plain_until = run->transcript.count;
+    waldo_error *limit = NULL;
+
     tell_retry(run, error, 0);
+    waldo_error_free(error);
+    if (waldo__run_budget_is_used(run, &limit)) {
+        waldo__run_interrupt(run, waldo__stop_for(limit), limit);
+        return;
+    }
     waldo__run_commit(run, encode_and_send, NULL);
-    return 1;
 }
 
 /* A request failed: renew the key once, try again, or come to rest. error is taken. */
@@ -368,11 +364,15 @@ static void request_failed(waldo_run *run, waldo_error *error)
             return;
         }
     }
-    if (repair(run, error)) {
-        waldo_error_free(error);
+    if (waldo__run_recover(run, error)) {
+        send_anew(run, error);
         return;
     }
     delay_ms = retry_delay_ms(run, error);
+    if (delay_ms < 0 && waldo__run_fall_back(run, error)) {
+        send_anew(run, error);
+        return;
+    }
     if (delay_ms < 0) {
         waldo__run_rest(run, WALDO_STOP_FAILED, error);
         return;
@@ -521,7 +521,7 @@ static void build_and_send(waldo_run *run, void *context)
 {
     run->attempt = 0;
     run->key_renewed = 0;
-    run->repaired = 0;
+    run->repaired = run->shortened = 0;
     run->turns++;
     encode_and_send(run, context);
 }

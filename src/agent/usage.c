@@ -136,7 +136,7 @@ static int64_t estimate(const waldo_run *run)
     for (size_t i = counted ? run->context_items : 0; i < run->transcript.count; i++) {
         const waldo_item *item = waldo__transcript_item(&run->transcript, i);
 
-        bytes += item->text.len + item->args.len;
+        bytes += waldo__run_sent_len(run, i) + item->args.len;
     }
     return known(run->context_tokens) + (int64_t)(bytes / BYTES_A_TOKEN);
 }
@@ -156,20 +156,40 @@ static int too_many_tokens(const waldo_run *run, waldo_error **ret_err)
     return 1;
 }
 
+/* The first model that this run may ask of which no prices are known. */
+static const char *unpriced_model(const waldo_run *run)
+{
+    const waldo_model *model = run->model;
+
+    for (size_t i = run->next_model;; i++) {
+        waldo__model_facts facts = waldo__facts_find(run->rt->facts, waldo__model_string(model));
+
+        if (!waldo__facts_has_prices(&facts)) {
+            return waldo__model_string(model);
+        }
+        if (i == run->agent->fallbacks.count) {
+            return NULL;
+        }
+        model = run->agent->fallbacks.at[i];
+    }
+}
+
 static int too_much_money(const waldo_run *run, waldo_error **ret_err)
 {
     waldo__model_facts facts = waldo__facts_find(run->rt->facts, waldo__model_string(run->model));
     waldo_usage prompt = { .input_tokens = estimate(run) };
     int64_t used = known(run->usage.cost), next;
+    const char *unpriced;
 
     if (run->limits.max_cost <= 0) {
         return 0;
     }
-    if (!waldo__facts_has_prices(&facts)) {
+    unpriced = unpriced_model(run);
+    if (unpriced != NULL) {
         waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
                         "max_cost is set, but no prices are known of model %.200s: give them with "
                         "the runtime's model_facts, or drop the limit",
-                        waldo__model_string(run->model));
+                        unpriced);
         return 1;
     }
     next = waldo__facts_cost(&facts, &prompt);
@@ -184,6 +204,16 @@ static int too_much_money(const waldo_run *run, waldo_error **ret_err)
     return 1;
 }
 
+int waldo__run_budget_is_used(const waldo_run *run, waldo_error **ret_err)
+{
+    return too_many_tokens(run, ret_err) || too_much_money(run, ret_err);
+}
+
+waldo_stop waldo__stop_for(const waldo_error *error)
+{
+    return waldo_error_status(error) == WALDO_ELIMIT ? WALDO_STOP_LIMIT : WALDO_STOP_FAILED;
+}
+
 int waldo__run_limit_reached(const waldo_run *run, waldo_error **ret_err)
 {
     if (run->turns >= run->limits.max_turns) {
@@ -192,5 +222,5 @@ int waldo__run_limit_reached(const waldo_run *run, waldo_error **ret_err)
                         run->limits.max_turns);
         return 1;
     }
-    return too_many_tokens(run, ret_err) || too_much_money(run, ret_err);
+    return waldo__run_budget_is_used(run, ret_err);
 }

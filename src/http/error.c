@@ -84,8 +84,7 @@ static void lost(waldo__transfer *transfer)
         transfer->status =
             waldo_error_set(&transfer->error, WALDO_EUNKNOWN_OUTCOME, WALDO_CLASS_TRANSPORT,
                             "%s closed the connection without an answer: whether "
-                            "it did what was asked is unknown, so it was not asked "
-                            "again",
+                            "it did what was asked is unknown",
                             transfer->peer);
     }
 }

@@ -11,11 +11,16 @@ static int64_t or_default(int64_t value, int64_t standard)
 int64_t waldo__retry_delay_ms(const waldo__retry *policy, uint32_t attempt,
                               const waldo_error *error, uint32_t random)
 {
+    waldo_status status = waldo_error_status(error);
     int64_t wished = waldo_error_retry_after_ms(error);
     int64_t step = or_default(policy->first_ms, FIRST_MS);
     int64_t most = or_default(policy->max_ms, MAX_MS);
 
-    if (!waldo_status_retryable(waldo_error_status(error)) || attempt > policy->max_retries) {
+    if (!waldo_status_retryable(status) &&
+        !(policy->retry_unknown && status == WALDO_EUNKNOWN_OUTCOME)) {
+        return -1;
+    }
+    if (attempt > policy->max_retries) {
         return -1;
     }
     if (wished >= 0) {

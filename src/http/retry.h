@@ -10,6 +10,7 @@ typedef struct waldo__retry {
     int64_t first_ms;     /* 0: 500 */
     int64_t max_ms;       /* 0: 8000 */
     int64_t max_wait_ms;  /* cap on what a provider may ask for; 0: 60 000 */
+    int retry_unknown;    /* a request whose outcome is unknown may be repeated, too */
 } waldo__retry;
 
 /*

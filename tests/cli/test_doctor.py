@@ -30,3 +30,15 @@ def test_an_unknown_sandbox(waldo):
 def test_an_unknown_model(waldo):
     done = waldo("doctor", "-s", "local:", "-m", "walk:")
     assert done.returncode == 5 and "chat:" in done.stdout
+
+
+def test_each_model_is_asked(agent, chat):
+    second, third = f"chat:{chat.url}#second", f"chat:{chat.url}#third"
+    chat.queue({"status": 404, "json": {"error": {"message": "unheard of"}}}, {"text": "ready"},
+               {"status": 400, "json": {"error": {"message": "maintenance"}}})
+    done = agent("doctor", "-m", second, "-m", third)
+    assert done.returncode == 5
+    _, _, models = done.stdout.partition("\nModel\n")
+    rows = models.splitlines()
+    assert rows[0] == f"  no  chat:{chat.url}#none" and "unheard of" in rows[1]
+    assert rows[2] == f"  ok  {second}" and rows[3] == f"  no  {third}" and "maintenance" in rows[4]

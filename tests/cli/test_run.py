@@ -276,3 +276,10 @@ def test_facts_that_cannot_be_used_are_named(agent, chat, tmp_path):
         done = agent("run", "--facts", file, "x")
         assert done.returncode == 2 and says in done.stderr, done.stderr
     assert chat.requests() == []
+
+
+def test_another_model_goes_on(agent, chat):
+    chat.queue({"status": 401, "json": {"error": {"message": "no key"}}}, {"text": "from the second"})
+    done = agent("run", "-m", f"chat:{chat.url}#second", "x")
+    assert (done.returncode, done.stdout) == (0, "from the second\n"), done.stderr
+    assert [json.loads(request["body"])["model"] for request in chat.requests()] == ["none", "second"]

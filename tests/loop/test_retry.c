@@ -48,6 +48,9 @@ static void delays(void **state)
         { { 3, 0, 0, 90000 }, 1, WALDO_ERATE, 60001, 5, 60001 },
         { { 3, 0, 0, 0 }, 1, WALDO_EAUTH, -1, 0, -1 },
         { { 3, 0, 0, 0 }, 1, WALDO_EUNKNOWN_OUTCOME, 1, 0, -1 },
+        { { 3, 0, 0, 0, 1 }, 1, WALDO_EUNKNOWN_OUTCOME, 1, 0, 1 },
+        { { 3, 0, 0, 0, 1 }, 4, WALDO_EUNKNOWN_OUTCOME, 1, 0, -1 },
+        { { 3, 0, 0, 0, 1 }, 1, WALDO_EAUTH, 1, 0, -1 },
         { { 3, 0, 0, 0 }, 1, WALDO_ETIMEDOUT_DEADLINE, -1, 0, -1 },
     };
 

@@ -225,6 +225,55 @@ static void a_store_that_refuses_fails_the_run(void **state)
     waldo_store_unref(store);
 }
 
+/* The records of a type, one a line. */
+static const char *records_of(const slow_store *s, const char *type)
+{
+    static char text[16384];
+    char want[64];
+
+    text[0] = '\0';
+    snprintf(want, sizeof want, "{\"t\":\"%s\"", type);
+    for (size_t i = 0; i < s->count; i++) {
+        waldo_str json;
+
+        assert_int_equal(waldo__record_read(waldo__str(s->records[i]), i, &json), WALDO_OK);
+        if (strncmp(json.ptr, want, strlen(want)) == 0) {
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s\n", (int)json.len,
+                     json.ptr);
+        }
+    }
+    return text;
+}
+
+static void epochs_and_cut_answers_are_recorded(void **state)
+{
+    fixture *f = *state;
+    slow_store s = { .automatic = 1 };
+    waldo_store *store = use(f, &s);
+    const char *second = fixture_model(f, "second");
+    waldo_agent *agent = waldo_agent_new(
+        &WALDO_AGENT(.model = fixture_model(f, "first"), .fallback_models = WALDO_STRINGS(second)));
+    waldo_run *run;
+
+    fixture_replies(f, "[{\"text\":\"cut\",\"no_finish\":true},{\"status\":401,\"json\":"
+                       "{\"error\":{\"message\":\"gone\"}}},{\"text\":\"end\"}]");
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    drain(f->rt);
+    assert_string_equal(types(&s), "run item epoch usage epoch item usage rest ");
+    assert_contains(
+        records_of(&s, "usage"),
+        "{\"t\":\"usage\",\"input_tokens\":-1,\"output_tokens\":-1,\"cached_tokens\":-1,"
+        "\"reasoning_tokens\":-1,\"cost\":-1,\"incomplete\":true}\n");
+    assert_contains(records_of(&s, "usage"), "\"incomplete\":false}\n");
+    assert_contains(records_of(&s, "epoch"), second);
+    assert_contains(records_of(&s, "epoch"),
+                    "\"plain_until\":0,\"cut_until\":0,\"cut_newest\":0}\n");
+    assert_true(s.order_is_right);
+    waldo_agent_unref(agent);
+    waldo_store_unref(store);
+}
+
 static void a_store_that_never_answers_stops_nothing_else(void **state)
 {
     fixture *f = *state;
@@ -331,6 +380,7 @@ int main(void)
         ROW(nothing_is_done_before_it_is_durable),
         ROW(a_cancel_before_a_response_is_durable_leaves_a_usable_history),
         ROW(a_store_that_refuses_fails_the_run),
+        ROW(epochs_and_cut_answers_are_recorded),
         ROW(a_store_that_never_answers_stops_nothing_else),
         ROW(the_memory_store_keeps_a_run),
         ROW(damaged_records_are_refused),

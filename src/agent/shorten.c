@@ -1,0 +1,90 @@
+/*
+ * Old tool output cut down, when a conversation has become too long for its model: in what is sent,
+ * never in the transcript or the journal. Same rule, same bytes: what an item comes to depends on
+ * nothing but the two marks of the run, which move only when an epoch ends.
+ */
+#include "agent/run.h"
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+
+enum {
+    KEEP_OLD = 1024,    /* bytes of a result that was followed by an answer of the model */
+    KEEP_NEWEST = 8192, /* bytes of those behind its last answer, together */
+    NOTE_MAX = 256
+};
+
+/* What is sent of the item at index, with the marks until and newest. */
+static size_t allowance(const waldo_run *run, size_t index, size_t until, size_t newest)
+{
+    size_t share;
+
+    if (index >= until ||
+        waldo__transcript_item(&run->transcript, index)->kind != WALDO_ITEM_TOOL_RESULT) {
+        return SIZE_MAX;
+    }
+    if (index < newest) {
+        return KEEP_OLD;
+    }
+    share = KEEP_NEWEST / (until - newest);
+    return share > KEEP_OLD ? share : KEEP_OLD;
+}
+
+size_t waldo__run_sent_len(const waldo_run *run, size_t index)
+{
+    size_t len = waldo__transcript_item(&run->transcript, index)->text.len;
+    size_t most = allowance(run, index, run->cut_until, run->cut_newest);
+
+    return len < most ? len : most;
+}
+
+/* Where the results behind the last part of an answer begin. */
+static size_t newest_results(const waldo_run *run)
+{
+    size_t at = run->transcript.count;
+
+    while (at > 0 &&
+           !waldo__is_response_part(waldo__transcript_item(&run->transcript, at - 1)->kind)) {
+        at--;
+    }
+    return at;
+}
+
+int waldo__run_shorten(waldo_run *run)
+{
+    size_t until = run->transcript.count, newest = newest_results(run);
+    int gains = 0;
+
+    for (size_t i = 0; i < until && !gains; i++) {
+        gains = waldo__run_sent_len(run, i) > allowance(run, i, until, newest);
+    }
+    if (gains) {
+        run->cut_until = until;
+        run->cut_newest = newest;
+    }
+    return gains;
+}
+
+waldo_status waldo__run_sent_text(const waldo_run *run, size_t index, waldo_str *text,
+                                  waldo__buf *room)
+{
+    size_t most = allowance(run, index, run->cut_until, run->cut_newest), head, tail;
+
+    waldo__buf_init(room, KEEP_NEWEST + NOTE_MAX);
+    if (text->len <= most) {
+        return WALDO_OK;
+    }
+    head = waldo__utf8_cut(*text, most / 2);
+    tail = text->len - most / 2;
+    while (tail < text->len && ((unsigned char)text->ptr[tail] & 0xc0) == 0x80) {
+        tail++; /* not into a character */
+    }
+    waldo__buf_add(room, text->ptr, head);
+    waldo__buf_printf(room,
+                      "\n[... %zu bytes left out here, as the conversation was too long for the "
+                      "model ...]\n",
+                      tail - head);
+    waldo__buf_add(room, text->ptr + tail, text->len - tail);
+    *text = waldo__buf_str(room);
+    return room->status;
+}
