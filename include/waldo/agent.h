@@ -21,6 +21,7 @@ enum {
     WALDO_SHELL = 1u << 0,       /* exec_command, write_stdin */
     WALDO_FILES = 1u << 1,       /* read_file, write_file, edit_file, ls, glob, grep */
     WALDO_APPLY_PATCH = 1u << 2, /* apply_patch */
+    WALDO_VIEW_IMAGE = 1u << 3,  /* view_image, for models that take images */
     WALDO_NO_TOOLS = 1u << 30    /* none, since 0 means the default: shell and files */
 };
 

@@ -127,6 +127,29 @@ WALDO_API void waldo_run_on_ready(waldo_run *run, waldo_run_ready_fn ready, void
  */
 WALDO_API waldo_status waldo_run_send(waldo_run *run, const char *text);
 
+/** A piece of what the user says; either member may be empty. */
+typedef struct waldo_part {
+    waldo_str text;  /* valid UTF-8 */
+    waldo_str image; /* the bytes of a PNG, JPEG, GIF or WebP file */
+} waldo_part;
+
+/**
+ * waldo_run_send() for text and images, as one message: the texts line by line, then the images.
+ * Whether a model takes images is its provider's to say.
+ *
+ * @param run    exclusive
+ * @param parts  copied
+ * @param count  of parts, at least 1
+ * @retval WALDO_OK      taken
+ * @retval WALDO_EUTF8   a text is not valid UTF-8; nothing was taken
+ * @retval WALDO_EINVAL  no parts, or an image that is not such a file; nothing was taken
+ * @retval WALDO_ETOOBIG an image of more than 10 MiB, more than 32 MiB or 20 images, or too much
+ *                       text; nothing was taken
+ * @retval WALDO_ECLOSED the run is closed or its agent bad
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_status waldo_run_send_parts(waldo_run *run, const waldo_part *parts, size_t count);
+
 /**
  * waldo_run_send() for text with a length.
  *

@@ -209,6 +209,21 @@ WALDO_API const char *waldo_tool_call_str_at(const waldo_tool_call *call, const 
                                              size_t index);
 
 /**
+ * Give the model an image together with the result; before the call is ended. Where a model API has
+ * no images in results, it is shown right behind them. A call that fails loses its images.
+ *
+ * @param call   borrowed for the call
+ * @param bytes  of a PNG, JPEG, GIF or WebP file; copied
+ * @retval WALDO_OK      taken
+ * @retval WALDO_EINVAL  not such a file
+ * @retval WALDO_ETOOBIG larger than 10 MiB, or with those before it more than 32 MiB or 20 images
+ * @retval WALDO_ECLOSED ended before, cancelled, or the run is gone
+ * @retval WALDO_ENOMEM, WALDO_EFORKED
+ * Thread: any. Since: 0.1.
+ */
+WALDO_API waldo_status waldo_tool_call_add_image(waldo_tool_call *call, waldo_str bytes);
+
+/**
  * End the call with a result. A call ends once; a later reply or fail returns WALDO_ECLOSED.
  *
  * @param call    borrowed for the call

@@ -13,7 +13,8 @@ enum {
 };
 
 #define DEFAULT_CAPABILITIES (WALDO_SHELL | WALDO_FILES)
-#define KNOWN_CAPABILITIES   (WALDO_SHELL | WALDO_FILES | WALDO_APPLY_PATCH | WALDO_NO_TOOLS)
+#define KNOWN_CAPABILITIES                                                                         \
+    (WALDO_SHELL | WALDO_FILES | WALDO_APPLY_PATCH | WALDO_VIEW_IMAGE | WALDO_NO_TOOLS)
 
 waldo_limits waldo__limits_resolve(const waldo_limits *limits)
 {

@@ -52,6 +52,7 @@ struct waldo_tool_call {
     waldo__call_end end;
     waldo_status end_status;
     waldo__buf text;
+    waldo__media_list media; /* guarded by lock */
     void (*on_cancel)(void *userdata);
     void *on_cancel_userdata;
     void *tool_state;
@@ -70,6 +71,7 @@ static void release(waldo_tool_call *call)
     waldo__json_free(call->args);
     waldo_poster_unref(call->poster);
     waldo__buf_free(&call->text);
+    waldo__media_free(&call->media);
     waldo__free(call->tool_state);
     if (call->pid == getpid()) {
         pthread_mutex_destroy(&call->lock);
@@ -186,6 +188,29 @@ waldo_status waldo_tool_call_fail(waldo_tool_call *call, const char *format, ...
 waldo_status waldo_tool_call_abort(waldo_tool_call *call, waldo_status status)
 {
     return end_call(call, WALDO__CALL_ABORT, status < 0 ? status : WALDO_ETOOL, WALDO__S(""));
+}
+
+waldo_status waldo_tool_call_add_image(waldo_tool_call *call, waldo_str bytes)
+{
+    waldo_status status = WALDO_ECLOSED;
+
+    if (call->pid != getpid()) {
+        return WALDO_EFORKED;
+    }
+    pthread_mutex_lock(&call->lock);
+    if (call->state == CALL_RUNNING) {
+        status = waldo__media_add(&call->media, bytes);
+    }
+    pthread_mutex_unlock(&call->lock);
+    return status;
+}
+
+void waldo__tool_call_take_media(waldo_tool_call *call, waldo__media_list *ret_media)
+{
+    pthread_mutex_lock(&call->lock);
+    *ret_media = call->media;
+    call->media = (waldo__media_list){ .count = 0 };
+    pthread_mutex_unlock(&call->lock);
 }
 
 /* ---- making and running ---- */

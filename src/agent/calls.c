@@ -65,6 +65,7 @@ static void record_result(waldo__slot *slot)
     waldo__jw_str(&jw, "key", waldo__str(slot->key));
     waldo__jw_bool(&jw, "is_error", slot->is_error);
     waldo__jw_str(&jw, "text", waldo__buf_str(&slot->result));
+    waldo__media_write(&jw, slot->media.at, slot->media.count);
     waldo__record_end(slot->run, &json, &jw);
 }
 
@@ -82,7 +83,9 @@ static void take_results(waldo_run *run)
                             .is_error = slot->is_error,
                             .id = call_item(slot)->id,
                             .name = call_item(slot)->name,
-                            .text = waldo__buf_str(&slot->result) };
+                            .text = waldo__buf_str(&slot->result),
+                            .media = slot->media.at,
+                            .media_count = slot->media.count };
 
         if (waldo__transcript_append(&run->transcript, &item, 1) != WALDO_OK) {
             run->events.lost = 1;
@@ -207,7 +210,6 @@ static void call_ended(void *userdata, waldo_tool_call *call, waldo__call_end en
     waldo_run *run = slot->run;
     waldo_error *error = NULL;
 
-    (void)call;
     run->running--;
     feed_live(slot, 1, WALDO__S(""), 1);
     feed_live(slot, 2, WALDO__S(""), 1);
@@ -216,6 +218,10 @@ static void call_ended(void *userdata, waldo_tool_call *call, waldo__call_end en
                         slot_name(slot), waldo_status_text(status));
         waldo__run_interrupt(run, WALDO_STOP_FAILED, error);
         return;
+    }
+    if (end == WALDO__CALL_REPLY) {
+        waldo__media_free(&slot->media);
+        waldo__tool_call_take_media(call, &slot->media);
     }
     slot_end(slot, text, end == WALDO__CALL_FAIL);
 }
@@ -667,6 +673,7 @@ void waldo__run_free_calls(waldo_run *run)
         waldo__slot *slot = run->slots.at[i];
 
         waldo__buf_free(&slot->result);
+        waldo__media_free(&slot->media);
         waldo__scrubber_free(&slot->live[0]);
         waldo__scrubber_free(&slot->live[1]);
         waldo__free(slot);

@@ -199,7 +199,8 @@ static void handed_over(waldo_run *run)
     run->journalled = run->transcript.count;
     run->new_epoch = 0;
     for (size_t i = 0; i < run->taken; i++) {
-        waldo__free(run->queued.at[i]);
+        waldo__free(run->queued.at[i].text);
+        waldo__media_free(&run->queued.at[i].media);
     }
     run->queued.count -= run->taken;
     if (run->queued.count > 0) {

@@ -425,9 +425,34 @@ static void begin_prompt(waldo_run *run)
     waldo__run_ask(run);
 }
 
-waldo_status waldo_run_send_text(waldo_run *run, waldo_str text)
+/* Texts one below the other, then the images. */
+static waldo_status join_parts(const waldo_part *parts, size_t count, waldo__buf *text,
+                               waldo__media_list *media)
 {
-    char **slot, *copy;
+    waldo_status status = WALDO_OK;
+
+    for (size_t i = 0; i < count && status == WALDO_OK; i++) {
+        waldo_str part = parts[i].text;
+
+        if (!waldo__utf8_valid(part) || waldo__str_find(part, '\0') < part.len) {
+            return WALDO_EUTF8;
+        }
+        if (part.len > 0 && text->len > 0) {
+            waldo__buf_puts(text, "\n");
+        }
+        status = waldo__buf_add_str(text, part);
+        if (status == WALDO_OK && parts[i].image.len > 0) {
+            status = waldo__media_add(media, parts[i].image);
+        }
+    }
+    return status;
+}
+
+waldo_status waldo_run_send_parts(waldo_run *run, const waldo_part *parts, size_t count)
+{
+    waldo__queued said = { .text = NULL }, *slot = NULL;
+    waldo__buf text = WALDO__BUF_INIT(TEXT_MAX);
+    waldo_status status;
 
     if (run == NULL || run->broken || run->rt->closing) {
         return WALDO_ECLOSED;
@@ -435,20 +460,31 @@ waldo_status waldo_run_send_text(waldo_run *run, waldo_str text)
     if (waldo__loop_forked(run->rt->loop)) {
         return WALDO_EFORKED;
     }
-    if (!waldo__utf8_valid(text) || memchr(text.ptr, '\0', text.len) != NULL) {
-        return WALDO_EUTF8;
+    if (count == 0) {
+        return WALDO_EINVAL;
     }
-    copy = waldo__strndup(text.ptr, text.len);
-    slot = copy != NULL ? WALDO__VEC_PUSH(&run->queued) : NULL;
-    if (slot == NULL) {
-        waldo__free(copy);
-        return WALDO_ENOMEM;
+    status = join_parts(parts, count, &text, &said.media);
+    if (status == WALDO_OK) {
+        said.text = waldo__buf_take(&text, NULL);
+        slot = said.text != NULL ? WALDO__VEC_PUSH(&run->queued) : NULL;
+        status = slot != NULL ? WALDO_OK : WALDO_ENOMEM;
     }
-    *slot = copy;
+    waldo__buf_free(&text);
+    if (status != WALDO_OK) {
+        waldo__free(said.text);
+        waldo__media_free(&said.media);
+        return status;
+    }
+    *slot = said;
     if (run->state == WALDO_RUN_IDLE) {
         begin_prompt(run);
     }
     return WALDO_OK;
+}
+
+waldo_status waldo_run_send_text(waldo_run *run, waldo_str text)
+{
+    return waldo_run_send_parts(run, &(waldo_part){ .text = text }, 1);
 }
 
 waldo_status waldo_run_send(waldo_run *run, const char *text)
@@ -549,7 +585,8 @@ void waldo_run_on_ready(waldo_run *run, waldo_run_ready_fn ready, void *userdata
 static void free_queued(waldo_run *run)
 {
     for (size_t i = 0; i < run->queued.count; i++) {
-        waldo__free(run->queued.at[i]);
+        waldo__free(run->queued.at[i].text);
+        waldo__media_free(&run->queued.at[i].media);
     }
     WALDO__VEC_FREE(&run->queued);
 }

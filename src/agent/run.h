@@ -35,10 +35,17 @@ typedef struct waldo__slot {
     waldo_tool_call *call; /* NULL until it can run */
     char key[65];          /* SHA-256 of run, position, tool and arguments, in hex */
     waldo__buf result;
+    waldo__media_list media; /* of the result */
     int is_error;
     int unrecorded;          /* memory was out for the record of its result */
     waldo__scrubber live[2]; /* of its two output streams */
 } waldo__slot;
+
+/* What the user said and no request has yet. */
+typedef struct waldo__queued {
+    char *text;
+    waldo__media_list media;
+} waldo__queued;
 
 struct waldo_run {
     waldo__ring all;
@@ -74,8 +81,8 @@ struct waldo_run {
     size_t announced;  /* items reported as final */
     size_t journalled; /* items handed to the store; the others can be taken back */
     struct {
-        WALDO__VEC(char *);
-    } queued;     /* texts from the user for the next request */
+        WALDO__VEC(waldo__queued);
+    } queued;     /* what the user said for the next request */
     size_t taken; /* of them in the transcript, but not yet handed to the store */
     waldo__buf answer;
 

@@ -9,6 +9,7 @@
 #include "http/http.h"
 #include "json/json.h"
 #include "sandbox/sandbox.h"
+#include "transcript/media.h"
 #include <waldo/agent.h>
 
 /* Further flags of built-in tools, beside WALDO_PARALLEL_SAFE, ... */
@@ -62,6 +63,9 @@ waldo_status waldo__tool_call_new(waldo_tool *tool, const char *id, const char *
 
 /* Run it. ended comes later, always. */
 void waldo__tool_call_start(waldo_tool_call *call);
+
+/* From ended: the images of its result, which the caller gets; ret_media is empty before. */
+void waldo__tool_call_take_media(waldo_tool_call *call, waldo__media_list *ret_media);
 
 /* Give up the reference of the maker. */
 void waldo__tool_call_release(waldo_tool_call *call);

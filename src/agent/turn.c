@@ -531,10 +531,14 @@ static waldo_status take_queued(waldo_run *run)
     waldo_status status = WALDO_OK;
 
     for (; run->taken < run->queued.count && status == WALDO_OK; run->taken++) {
-        const char *text = run->queued.at[run->taken];
+        const waldo__queued *said = &run->queued.at[run->taken];
 
-        status = waldo__run_add_items(
-            run, &(waldo_item){ .kind = WALDO_ITEM_USER, .text = waldo__str(text) }, 1);
+        status = waldo__run_add_items(run,
+                                      &(waldo_item){ .kind = WALDO_ITEM_USER,
+                                                     .text = waldo__str(said->text),
+                                                     .media = said->media.at,
+                                                     .media_count = said->media.count },
+                                      1);
     }
     return status;
 }

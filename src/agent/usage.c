@@ -7,7 +7,8 @@
 #include "json/json.h"
 
 enum {
-    BYTES_A_TOKEN = 4, /* of ordinary text, as a rule of thumb */
+    IMAGE_BYTES = 6000, /* an image counts as text of this length: 1 500 tokens */
+    BYTES_A_TOKEN = 4,  /* of ordinary text, as a rule of thumb */
     HTTP_BAD_GATEWAY = 502,
     HTTP_GATEWAY_TIMEOUT = 504
 };
@@ -136,7 +137,7 @@ static int64_t estimate(const waldo_run *run)
     for (size_t i = counted ? run->context_items : 0; i < run->transcript.count; i++) {
         const waldo_item *item = waldo__transcript_item(&run->transcript, i);
 
-        bytes += waldo__run_sent_len(run, i) + item->args.len;
+        bytes += waldo__run_sent_len(run, i) + item->args.len + item->media_count * IMAGE_BYTES;
     }
     return known(run->context_tokens) + (int64_t)(bytes / BYTES_A_TOKEN);
 }

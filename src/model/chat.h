@@ -28,6 +28,7 @@ typedef struct waldo__chat_quirks {
     unsigned char tool_name;      /* results carry the tool's name */
     unsigned char merge;          /* adjacent texts of one role become one message */
     unsigned char assistant_between; /* no user message right behind a result */
+    unsigned char images;            /* the model is sent images; else a line in their place */
     unsigned char prefix;            /* an assistant message at the end needs "prefix" */
 } waldo__chat_quirks;
 

@@ -12,7 +12,13 @@
 #define ROLE(role) "{\"role\":\"" role "\""
 
 /* What the end of the body is the inside of. */
-typedef enum open_part { OPEN_NOTHING, OPEN_USER, OPEN_ASSISTANT, OPEN_CALLS } open_part;
+typedef enum open_part {
+    OPEN_NOTHING,
+    OPEN_USER,
+    OPEN_PARTS,
+    OPEN_ASSISTANT,
+    OPEN_CALLS
+} open_part;
 
 /* What append() changes besides the body; copied first, so that a failure leaves the old one. */
 typedef struct tail_state {
@@ -68,9 +74,11 @@ static waldo_status put_escaped(waldo_encoder *encoder, waldo_str text)
 
 static const char *closing(open_part open)
 {
-    static const char *const texts[] = {
-        [OPEN_NOTHING] = "", [OPEN_USER] = "\"}", [OPEN_ASSISTANT] = "\"}", [OPEN_CALLS] = "]}"
-    };
+    static const char *const texts[] = { [OPEN_NOTHING] = "",
+                                         [OPEN_USER] = "\"}",
+                                         [OPEN_PARTS] = "]}",
+                                         [OPEN_ASSISTANT] = "\"}",
+                                         [OPEN_CALLS] = "]}" };
 
     return texts[open];
 }
@@ -101,18 +109,61 @@ static void begin_assistant(waldo_encoder *encoder, tail_state *tail, const char
     put(encoder, content);
 }
 
-static void add_user(waldo_encoder *encoder, tail_state *tail, waldo_item_kind kind, waldo_str text)
+static void begin_user(waldo_encoder *encoder, tail_state *tail, const char *content)
 {
+    if (tail->after_result && encoder->quirks.assistant_between) {
+        begin_message(encoder, tail, ROLE("assistant") ",\"content\":\"Understood.\"}");
+    }
+    begin_message(encoder, tail, ROLE("user"));
+    put(encoder, content);
+}
+
+/* What a server that is not sent images shows the model in their place. */
+static void put_missing_images(waldo_encoder *encoder, const waldo_item *item)
+{
+    for (size_t i = 0; i < item->media_count; i++) {
+        put(encoder, i > 0 || item->text.len > 0 ? "\\n[" : "[");
+        put_escaped(encoder, item->media[i].mime);
+        put(encoder, ": this model is not shown images]");
+    }
+}
+
+/* A text with images is a list of parts, which what follows may join. */
+static void add_parts(waldo_encoder *encoder, tail_state *tail, const waldo_item *item)
+{
+    if (tail->open == OPEN_PARTS && encoder->quirks.merge) {
+        put(encoder, ",");
+    } else {
+        begin_user(encoder, tail, ",\"content\":[");
+    }
+    tail->open = OPEN_PARTS;
+    put(encoder, "{\"type\":\"text\",\"text\":\"");
+    waldo__wire_said(item->kind, item->text.len > 0 ? item->text : WALDO__S("(image)"),
+                     &encoder->body);
+    put(encoder, "\"}");
+    for (size_t i = 0; i < item->media_count; i++) {
+        put(encoder, ",{\"type\":\"image_url\",\"image_url\":{\"url\":\"");
+        waldo__wire_data_url(&item->media[i], &encoder->body);
+        put(encoder, "\"}}");
+    }
+}
+
+static void add_user(waldo_encoder *encoder, tail_state *tail, const waldo_item *item)
+{
+    int has_images = item->media_count > 0 && encoder->quirks.images;
+
+    if (has_images || (tail->open == OPEN_PARTS && encoder->quirks.merge)) {
+        add_parts(encoder, tail, item);
+        return;
+    }
     if (tail->open == OPEN_USER && encoder->quirks.merge) {
         put(encoder, "\\n\\n");
     } else {
-        if (tail->after_result && encoder->quirks.assistant_between) {
-            begin_message(encoder, tail, ROLE("assistant") ",\"content\":\"Understood.\"}");
-        }
-        begin_message(encoder, tail, ROLE("user") ",\"content\":\"");
+        begin_user(encoder, tail, ",\"content\":\"");
         tail->open = OPEN_USER;
     }
-    waldo__wire_said(kind, text, &encoder->body);
+    waldo__wire_said(item->kind, item->text, &encoder->body);
+    put_missing_images(encoder, item);
 }
 
 static void add_assistant(waldo_encoder *encoder, tail_state *tail, waldo_str text)
@@ -132,8 +183,7 @@ typedef struct written {
     tail_state *tail;
 } written;
 
-static void write_result(void *userdata, const waldo__history_call *call, waldo_str text,
-                         int is_error)
+static void write_result(void *userdata, const waldo__history_call *call, const waldo_item *item)
 {
     waldo_encoder *encoder = ((written *)userdata)->encoder;
     tail_state *tail = ((written *)userdata)->tail;
@@ -145,26 +195,32 @@ static void write_result(void *userdata, const waldo__history_call *call, waldo_
         put_escaped(encoder, waldo__str(call->name));
     }
     put(encoder, "\",\"content\":\"");
-    waldo__wire_result(text, is_error, &encoder->body);
+    waldo__wire_result(item->text, item->is_error, &encoder->body);
     put(encoder, "\"}");
     tail->after_result = 1;
 }
 
-static void write_said(void *userdata, waldo_item_kind kind, waldo_str text)
+static void write_said(void *userdata, const waldo_item *item)
 {
-    add_user(((written *)userdata)->encoder, ((written *)userdata)->tail, kind, text);
+    add_user(((written *)userdata)->encoder, ((written *)userdata)->tail, item);
 }
 
-static void add_result(waldo_encoder *encoder, tail_state *tail, const waldo_item *item)
+static waldo_status add_result(waldo_encoder *encoder, tail_state *tail, const waldo_item *item)
 {
-    waldo__history_writer writer = { write_result, write_said, &(written){ encoder, tail } };
+    waldo__history_writer writer = { .result = write_result,
+                                     .said = write_said,
+                                     .userdata = &(written){ encoder, tail },
+                                     .media_behind = 1 };
 
-    waldo__history_add_result(&tail->history, &writer, item);
+    return waldo__history_add_result(&tail->history, &writer, item);
 }
 
 static void answer_lost_calls(waldo_encoder *encoder, tail_state *tail)
 {
-    waldo__history_writer writer = { write_result, write_said, &(written){ encoder, tail } };
+    waldo__history_writer writer = { .result = write_result,
+                                     .said = write_said,
+                                     .userdata = &(written){ encoder, tail },
+                                     .media_behind = 1 };
 
     waldo__history_lose_calls(&tail->history, &writer);
 }
@@ -252,9 +308,9 @@ static waldo_status add_item(waldo_encoder *encoder, tail_state *tail, const wal
     case WALDO_ITEM_COMPACTION:
         waldo__buf_clear(&tail->reasoning);
         if (tail->history.unanswered > 0) {
-            return waldo__history_hold(&tail->history, item->kind, item->text);
+            return waldo__history_hold(&tail->history, item);
         }
-        add_user(encoder, tail, item->kind, item->text);
+        add_user(encoder, tail, item);
         return WALDO_OK;
     case WALDO_ITEM_ASSISTANT:
         if (tail->history.unanswered > 0) {
@@ -273,8 +329,7 @@ static waldo_status add_item(waldo_encoder *encoder, tail_state *tail, const wal
         return add_call(encoder, tail, item);
     case WALDO_ITEM_TOOL_RESULT:
         waldo__buf_clear(&tail->reasoning);
-        add_result(encoder, tail, item);
-        return WALDO_OK;
+        return add_result(encoder, tail, item);
     default:
         return WALDO_EINVAL;
     }

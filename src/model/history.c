@@ -20,6 +20,13 @@ void waldo__history_begin_group(waldo__history *history)
     }
     history->group.count = 0;
     history->has_results = 0;
+    history->images = 0;
+}
+
+static void free_held(waldo__history_held *held)
+{
+    waldo__free(held->text);
+    waldo__media_free(&held->media);
 }
 
 void waldo__history_free(waldo__history *history)
@@ -27,7 +34,7 @@ void waldo__history_free(waldo__history *history)
     waldo__history_begin_group(history);
     WALDO__VEC_FREE(&history->group);
     for (size_t i = 0; i < history->held.count; i++) {
-        waldo__free(history->held.at[i].text);
+        free_held(&history->held.at[i]);
     }
     WALDO__VEC_FREE(&history->held);
     WALDO__VEC_FREE(&history->used);
@@ -55,24 +62,35 @@ waldo_status waldo__history_add_call(waldo__history *history, waldo_str id, wald
     return push_call(history, (waldo__history_call){ .form = form }, id, wire, name);
 }
 
-waldo_status waldo__history_hold(waldo__history *history, waldo_item_kind kind, waldo_str text)
+waldo_status waldo__history_hold(waldo__history *history, const waldo_item *item)
 {
     waldo__history_held *held = WALDO__VEC_PUSH(&history->held);
 
     if (held == NULL) {
         return WALDO_ENOMEM;
     }
-    held->kind = kind;
-    held->text = waldo__strndup(text.ptr, text.len);
-    held->len = text.len;
-    return held->text != NULL ? WALDO_OK : WALDO_ENOMEM;
+    held->kind = item->kind;
+    held->text = waldo__strndup(item->text.ptr, item->text.len);
+    held->len = item->text.len;
+    return held->text != NULL ? waldo__media_copy(&held->media, item->media, item->media_count)
+                              : WALDO_ENOMEM;
+}
+
+static waldo_item held_item(const waldo__history_held *held)
+{
+    return (waldo_item){ .kind = held->kind,
+                         .text = waldo__strn(held->text, held->len),
+                         .media = held->media.at,
+                         .media_count = held->media.count };
 }
 
 waldo_status waldo__history_copy(waldo__history *to, const waldo__history *from)
 {
     waldo_status status = WALDO_OK;
 
-    *to = (waldo__history){ .has_results = from->has_results, .unanswered = from->unanswered };
+    *to = (waldo__history){ .has_results = from->has_results,
+                            .images = from->images,
+                            .unanswered = from->unanswered };
     for (size_t i = 0; i < from->group.count && status == WALDO_OK; i++) {
         const waldo__history_call *call = &from->group.at[i];
 
@@ -80,8 +98,9 @@ waldo_status waldo__history_copy(waldo__history *to, const waldo__history *from)
                            waldo__str(call->name));
     }
     for (size_t i = 0; i < from->held.count && status == WALDO_OK; i++) {
-        status = waldo__history_hold(to, from->held.at[i].kind,
-                                     waldo__strn(from->held.at[i].text, from->held.at[i].len));
+        waldo_item item = held_item(&from->held.at[i]);
+
+        status = waldo__history_hold(to, &item);
     }
     for (size_t i = 0; i < from->used.count && status == WALDO_OK; i++) {
         uint64_t *slot = WALDO__VEC_PUSH(&to->used);
@@ -97,12 +116,45 @@ waldo_status waldo__history_copy(waldo__history *to, const waldo__history *from)
 /* ---- results ---- */
 
 static void write_result(waldo__history *history, const waldo__history_writer *writer,
-                         waldo__history_call *call, waldo_str text, int is_error)
+                         waldo__history_call *call, const waldo_item *item)
 {
-    writer->result(writer->userdata, call, text, is_error);
+    writer->result(writer->userdata, call, item);
     history->has_results = 1;
     history->unanswered--;
     call->answered = 1;
+}
+
+/* A result as text that tells of its images, which are held back until the last result is there. */
+static waldo_status write_media_behind(waldo__history *history, const waldo__history_writer *writer,
+                                       waldo__history_call *call, const waldo_item *item)
+{
+    waldo__buf said = WALDO__BUF_INIT(1024), text = WALDO__BUF_INIT(item->text.len + 4096);
+    waldo_item plain = *item, behind = { .kind = WALDO_ITEM_NOTICE,
+                                         .media = item->media,
+                                         .media_count = item->media_count };
+    waldo_status status;
+
+    waldo__buf_add_str(&text, item->text);
+    waldo__buf_puts(&said, item->media_count == 1 ? "image" : "images");
+    for (size_t i = 0; i < item->media_count; i++) {
+        history->images++;
+        waldo__buf_printf(&text, "%s[image %zu attached below]", text.len > 0 ? "\n" : "",
+                          history->images);
+        waldo__buf_printf(&said, "%s %zu", i > 0 ? "," : "", history->images);
+    }
+    waldo__buf_printf(&said, " of the result of %s:", call->name);
+    status = text.status != WALDO_OK ? text.status : said.status;
+    if (status == WALDO_OK) {
+        plain.text = waldo__buf_str(&text);
+        plain.media = NULL;
+        plain.media_count = 0;
+        behind.text = waldo__buf_str(&said);
+        status = waldo__history_hold(history, &behind);
+        write_result(history, writer, call, &plain);
+    }
+    waldo__buf_free(&said);
+    waldo__buf_free(&text);
+    return status;
 }
 
 /* After the last result: what was said meanwhile. */
@@ -114,32 +166,43 @@ static void release_held(waldo__history *history, const waldo__history_writer *w
     for (size_t i = 0; i < history->held.count; i++) {
         waldo__history_held *held = &history->held.at[i];
 
-        writer->said(writer->userdata, held->kind, waldo__strn(held->text, held->len));
-        waldo__free(held->text);
-        held->text = NULL;
+        waldo_item item = held_item(held);
+
+        writer->said(writer->userdata, &item);
+        free_held(held);
     }
     history->held.count = 0;
 }
 
-void waldo__history_add_result(waldo__history *history, const waldo__history_writer *writer,
-                               const waldo_item *item)
+waldo_status waldo__history_add_result(waldo__history *history, const waldo__history_writer *writer,
+                                       const waldo_item *item)
 {
+    waldo_status status = WALDO_OK;
+
     for (size_t i = 0; i < history->group.count; i++) {
         waldo__history_call *call = &history->group.at[i];
 
         if (!call->answered && waldo__str_is(item->id, call->id)) {
-            write_result(history, writer, call, item->text, item->is_error);
+            if (writer->media_behind && item->media_count > 0) {
+                status = write_media_behind(history, writer, call, item);
+            } else {
+                write_result(history, writer, call, item);
+            }
             release_held(history, writer);
-            return;
+            return status;
         }
     }
+    return WALDO_OK;
 }
 
 void waldo__history_lose_calls(waldo__history *history, const waldo__history_writer *writer)
 {
     for (size_t i = 0; i < history->group.count; i++) {
         if (!history->group.at[i].answered) {
-            write_result(history, writer, &history->group.at[i], WALDO__S(LOST_RESULT), 1);
+            write_result(history, writer, &history->group.at[i],
+                         &(waldo_item){ .kind = WALDO_ITEM_TOOL_RESULT,
+                                        .is_error = 1,
+                                        .text = WALDO__S(LOST_RESULT) });
         }
     }
     release_held(history, writer);
@@ -302,6 +365,14 @@ void waldo__wire_result(waldo_str text, int is_error, waldo__buf *out)
         waldo__buf_puts(out, "ERROR: ");
     }
     waldo__json_escape(text.len > 0 ? text : WALDO__S("(no output)"), out);
+}
+
+void waldo__wire_data_url(const waldo_media *media, waldo__buf *out)
+{
+    waldo__buf_puts(out, "data:");
+    waldo__json_escape(media->mime, out);
+    waldo__buf_puts(out, ";base64,");
+    waldo__json_escape(media->base64, out);
 }
 
 waldo_status waldo__wire_schema(const waldo_tool_decl *tool, waldo_str *ret_schema,

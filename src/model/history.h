@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "model/shared.h"
+#include "transcript/media.h"
 
 enum {
     WALDO__WIRE_ID_MAX = 65,       /* ids of at most 64 bytes, and a NUL */
@@ -33,11 +34,13 @@ typedef struct waldo__history_held {
     waldo_item_kind kind;
     char *text;
     size_t len;
+    waldo__media_list media;
 } waldo__history_held;
 
 /* Starts zeroed. */
 typedef struct waldo__history {
     int has_results; /* some call of the group was answered */
+    size_t images;   /* of its results, that are shown behind them */
     size_t unanswered;
     struct {
         WALDO__VEC(waldo__history_call);
@@ -50,11 +53,15 @@ typedef struct waldo__history {
     } used; /* hashes of all ids, for WALDO__ID_WORD */
 } waldo__history;
 
-/* How an adapter writes what the functions below decide. */
+/*
+ * How an adapter writes what the functions below decide; of an item its text, is_error and media
+ * count, of one that was said its kind, too.
+ */
 typedef struct waldo__history_writer {
-    void (*result)(void *userdata, const waldo__history_call *call, waldo_str text, int is_error);
-    void (*said)(void *userdata, waldo_item_kind kind, waldo_str text);
+    void (*result)(void *userdata, const waldo__history_call *call, const waldo_item *item);
+    void (*said)(void *userdata, const waldo_item *item);
     void *userdata;
+    int media_behind; /* results are text only: their images are said behind the last of them */
 } waldo__history_writer;
 
 /* to is free of memory; it must be freed whatever is returned. */
@@ -62,7 +69,7 @@ waldo_status waldo__history_copy(waldo__history *to, const waldo__history *from)
 void waldo__history_free(waldo__history *history);
 
 /* A text between calls and their results: it goes out behind the last of these. */
-waldo_status waldo__history_hold(waldo__history *history, waldo_item_kind kind, waldo_str text);
+waldo_status waldo__history_hold(waldo__history *history, const waldo_item *item);
 
 /* The calls that follow are those of another answer. */
 void waldo__history_begin_group(waldo__history *history);
@@ -70,8 +77,8 @@ waldo_status waldo__history_add_call(waldo__history *history, waldo_str id, wald
                                      waldo_str name, int form);
 
 /* A result belongs to the first call of its id that has none; one without a call is left out. */
-void waldo__history_add_result(waldo__history *history, const waldo__history_writer *writer,
-                               const waldo_item *item);
+waldo_status waldo__history_add_result(waldo__history *history, const waldo__history_writer *writer,
+                                       const waldo_item *item);
 
 /* A new answer of the model although calls of the last one have no result: they never will. */
 void waldo__history_lose_calls(waldo__history *history, const waldo__history_writer *writer);
@@ -106,6 +113,7 @@ waldo_status waldo__wire_id_use(waldo__history *history, waldo_str wire);
 /* Append the inside of a JSON string: what the host or the user said, and what a tool answered. */
 void waldo__wire_said(waldo_item_kind kind, waldo_str text, waldo__buf *out);
 void waldo__wire_result(waldo_str text, int is_error, waldo__buf *out);
+void waldo__wire_data_url(const waldo_media *media, waldo__buf *out);
 
 /* The tool's schema, {} when it has none; WALDO_EJSON when it is no JSON object. */
 waldo_status waldo__wire_schema(const waldo_tool_decl *tool, waldo_str *ret_schema,

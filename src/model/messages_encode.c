@@ -65,21 +65,33 @@ static int is_blank(waldo_str text)
     return waldo__str_trim(text).len == 0;
 }
 
-static void write_said(void *userdata, waldo_item_kind kind, waldo_str text)
+static void write_image(work *w, const waldo_media *media)
+{
+    waldo__buf_puts(w->body, "{\"type\":\"image\",\"source\":{\"type\":\"base64\","
+                             "\"media_type\":\"");
+    waldo__json_escape(media->mime, w->body);
+    waldo__buf_puts(w->body, "\",\"data\":\"");
+    waldo__json_escape(media->base64, w->body);
+    waldo__buf_puts(w->body, "\"}}");
+}
+
+static void write_said(void *userdata, const waldo_item *item)
 {
     work *w = userdata;
 
-    if (is_blank(text) && kind == WALDO_ITEM_USER) {
-        return;
+    if (!is_blank(item->text) || item->kind != WALDO_ITEM_USER) {
+        begin_block(w, ROLE_USER);
+        waldo__buf_puts(w->body, "{\"type\":\"text\",\"text\":\"");
+        waldo__wire_said(item->kind, item->text, w->body);
+        waldo__buf_puts(w->body, "\"}");
     }
-    begin_block(w, ROLE_USER);
-    waldo__buf_puts(w->body, "{\"type\":\"text\",\"text\":\"");
-    waldo__wire_said(kind, text, w->body);
-    waldo__buf_puts(w->body, "\"}");
+    for (size_t i = 0; i < item->media_count; i++) {
+        begin_block(w, ROLE_USER);
+        write_image(w, &item->media[i]);
+    }
 }
 
-static void write_result(void *userdata, const waldo__history_call *call, waldo_str text,
-                         int is_error)
+static void write_result(void *userdata, const waldo__history_call *call, const waldo_item *item)
 {
     work *w = userdata;
 
@@ -87,8 +99,14 @@ static void write_result(void *userdata, const waldo__history_call *call, waldo_
     waldo__buf_puts(w->body, "{\"type\":\"tool_result\",\"tool_use_id\":\"");
     waldo__json_escape(waldo__str(call->wire), w->body);
     waldo__buf_puts(w->body, "\",\"content\":[{\"type\":\"text\",\"text\":\"");
-    waldo__wire_result(is_blank(text) ? WALDO__S("") : text, 0, w->body);
-    waldo__buf_puts(w->body, is_error ? "\"}],\"is_error\":true}" : "\"}]}");
+    waldo__wire_result(is_blank(item->text) ? WALDO__S("") : item->text, 0, w->body);
+    waldo__buf_puts(w->body, "\"}");
+    /* what is an error may hold text alone */
+    for (size_t i = 0; i < item->media_count && !item->is_error; i++) {
+        waldo__buf_puts(w->body, ",");
+        write_image(w, &item->media[i]);
+    }
+    waldo__buf_puts(w->body, item->is_error ? "],\"is_error\":true}" : "]}");
 }
 
 static void write_raw(work *w, waldo_str raw)
@@ -157,9 +175,9 @@ static int is_common(waldo_str raw)
 static waldo_status add_said(work *w, const waldo_item *item)
 {
     if (w->history.unanswered > 0) {
-        return waldo__history_hold(&w->history, item->kind, item->text);
+        return waldo__history_hold(&w->history, item);
     }
-    write_said(w, item->kind, item->text);
+    write_said(w, item);
     return WALDO_OK;
 }
 
@@ -269,8 +287,7 @@ static waldo_status add_item(work *w, const waldo_item *items, size_t count, siz
     case WALDO_ITEM_TOOL_CALL:
         return add_call(w, item);
     case WALDO_ITEM_TOOL_RESULT:
-        waldo__history_add_result(&w->history, &w->writer, item);
-        return WALDO_OK;
+        return waldo__history_add_result(&w->history, &w->writer, item);
     default:
         return WALDO_EINVAL;
     }
@@ -282,7 +299,8 @@ waldo_status waldo__messages_append(waldo_encoder *encoder, const waldo_item *it
     work w = { .encoder = encoder, .body = &encoder->body, .role = encoder->role };
     waldo_status status = waldo__history_copy(&w.history, &encoder->history);
 
-    w.writer = (waldo__history_writer){ write_result, write_said, &w };
+    w.writer =
+        (waldo__history_writer){ .result = write_result, .said = write_said, .userdata = &w };
     waldo__buf_truncate(&encoder->body, encoder->frozen);
     for (size_t i = 0; i < count && status == WALDO_OK; i++) {
         status = add_item(&w, items, count, i);

@@ -10,6 +10,10 @@ static const waldo__switch switches[] = {
     { "stream", WALDO__SWITCH_BOOL, offsetof(waldo__responses_quirks, stream), { 0 } },
     { "store", WALDO__SWITCH_BOOL, offsetof(waldo__responses_quirks, store), { 0 } },
     { "encrypted", WALDO__SWITCH_BOOL, offsetof(waldo__responses_quirks, encrypted), { 0 } },
+    { "result_images",
+      WALDO__SWITCH_BOOL,
+      offsetof(waldo__responses_quirks, result_images),
+      { 0 } },
     { "no_obfuscation",
       WALDO__SWITCH_BOOL,
       offsetof(waldo__responses_quirks, no_obfuscation),
@@ -26,7 +30,7 @@ waldo_status waldo__responses_quirks_find(const waldo_model_options *options,
 {
     static const waldo__switches known = { switches, WALDO__COUNT(switches), "" };
     waldo__responses_quirks quirks = {
-        .summary = "none", .stream = 1, .encrypted = 1, .no_obfuscation = 1
+        .summary = "none", .stream = 1, .encrypted = 1, .result_images = 1, .no_obfuscation = 1
     };
     waldo_str rest = waldo__str(options->quirks), part;
     waldo_status status = WALDO_OK;

@@ -12,6 +12,7 @@ typedef struct waldo__responses_quirks {
     unsigned char store;          /* the provider keeps the response */
     unsigned char encrypted;      /* reasoning is asked for in a form that can be sent back */
     unsigned char no_obfuscation; /* ask for events without padding */
+    unsigned char result_images;  /* results may hold images; else these follow the results */
 } waldo__responses_quirks;
 
 waldo_status waldo__responses_quirks_find(const waldo_model_options *options,

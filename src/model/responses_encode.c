@@ -43,26 +43,50 @@ static void begin_item(work *w, const char *text)
     w->has_items = 1;
 }
 
-static void write_said(void *userdata, waldo_item_kind kind, waldo_str text)
+static void write_images(work *w, const waldo_item *item)
+{
+    for (size_t i = 0; i < item->media_count; i++) {
+        waldo__buf_puts(w->body, ",{\"type\":\"input_image\",\"image_url\":\"");
+        waldo__wire_data_url(&item->media[i], w->body);
+        waldo__buf_puts(w->body, "\"}");
+    }
+}
+
+static void write_said(void *userdata, const waldo_item *item)
 {
     work *w = userdata;
 
-    begin_item(w, "{\"role\":\"user\",\"content\":\"");
-    waldo__wire_said(kind, text, w->body);
+    if (item->media_count == 0) {
+        begin_item(w, "{\"role\":\"user\",\"content\":\"");
+        waldo__wire_said(item->kind, item->text, w->body);
+        waldo__buf_puts(w->body, "\"}");
+        return;
+    }
+    begin_item(w, "{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"");
+    waldo__wire_said(item->kind, item->text.len > 0 ? item->text : WALDO__S("(image)"), w->body);
     waldo__buf_puts(w->body, "\"}");
+    write_images(w, item);
+    waldo__buf_puts(w->body, "]}");
 }
 
-static void write_result(void *userdata, const waldo__history_call *call, waldo_str text,
-                         int is_error)
+static void write_result(void *userdata, const waldo__history_call *call, const waldo_item *item)
 {
     work *w = userdata;
 
     begin_item(w, call->form == FORM_CUSTOM ? "{\"type\":\"custom_tool_call_output\",\"call_id\":\""
                                             : "{\"type\":\"function_call_output\",\"call_id\":\"");
     waldo__json_escape(waldo__str(call->wire), w->body);
-    waldo__buf_puts(w->body, "\",\"output\":\"");
-    waldo__wire_result(text, is_error, w->body);
+    if (item->media_count == 0) {
+        waldo__buf_puts(w->body, "\",\"output\":\"");
+        waldo__wire_result(item->text, item->is_error, w->body);
+        waldo__buf_puts(w->body, "\"}");
+        return;
+    }
+    waldo__buf_puts(w->body, "\",\"output\":[{\"type\":\"input_text\",\"text\":\"");
+    waldo__wire_result(item->text, item->is_error, w->body);
     waldo__buf_puts(w->body, "\"}");
+    write_images(w, item);
+    waldo__buf_puts(w->body, "]}");
 }
 
 static void write_call(work *w, waldo_str wire, waldo_str name, waldo_str args)
@@ -135,9 +159,9 @@ static int raw_holds(waldo_str raw, const char *member)
 static waldo_status add_said(work *w, const waldo_item *item)
 {
     if (w->history.unanswered > 0) {
-        return waldo__history_hold(&w->history, item->kind, item->text);
+        return waldo__history_hold(&w->history, item);
     }
-    write_said(w, item->kind, item->text);
+    write_said(w, item);
     return WALDO_OK;
 }
 
@@ -251,8 +275,7 @@ static waldo_status add_item(work *w, const waldo_item *items, size_t count, siz
     case WALDO_ITEM_TOOL_CALL:
         return add_call(w, item);
     case WALDO_ITEM_TOOL_RESULT:
-        waldo__history_add_result(&w->history, &w->writer, item);
-        return WALDO_OK;
+        return waldo__history_add_result(&w->history, &w->writer, item);
     default:
         return WALDO_EINVAL;
     }
@@ -264,7 +287,10 @@ waldo_status waldo__responses_append(waldo_encoder *encoder, const waldo_item *i
     work w = { .encoder = encoder, .body = &encoder->body, .has_items = encoder->has_items };
     waldo_status status = waldo__history_copy(&w.history, &encoder->history);
 
-    w.writer = (waldo__history_writer){ write_result, write_said, &w };
+    w.writer = (waldo__history_writer){ .result = write_result,
+                                        .said = write_said,
+                                        .userdata = &w,
+                                        .media_behind = !encoder->quirks.result_images };
     waldo__buf_truncate(&encoder->body, encoder->frozen);
     for (size_t i = 0; i < count && status == WALDO_OK; i++) {
         status = add_item(&w, items, count, i);

@@ -26,5 +26,6 @@ const waldo__builtin waldo__builtins[] = {
     { WALDO_FILES, &waldo__tool_glob, NULL },
     { WALDO_FILES, &waldo__tool_grep, NULL },
     { WALDO_APPLY_PATCH, &waldo__tool_apply_patch, patch_prompt },
+    { WALDO_VIEW_IMAGE, &waldo__tool_view_image, NULL },
     { 0, NULL, NULL },
 };

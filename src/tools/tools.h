@@ -16,6 +16,7 @@ extern const waldo_tool_options waldo__tool_ls;
 extern const waldo_tool_options waldo__tool_glob;
 extern const waldo_tool_options waldo__tool_grep;
 extern const waldo_tool_options waldo__tool_apply_patch;
+extern const waldo_tool_options waldo__tool_view_image;
 
 /* Most entries of a tree that ls, glob and grep look at. */
 enum { WALDO__TOOL_WALK_MAX = 100000 };

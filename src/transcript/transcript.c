@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "json/json.h"
+#include "transcript/media.h"
 
 enum { ITEM_MAX = 128 * 1024 * 1024 };
 
@@ -12,7 +12,7 @@ typedef struct waldo__entry {
     waldo_item item;
     char *json;
     size_t json_len;
-    char texts[];
+    waldo_media media[]; /* the texts behind them */
 } entry;
 
 static const char *const kind_names[] = {
@@ -54,6 +54,7 @@ waldo_status waldo__item_write(const waldo_item *item, waldo__buf *out)
     if (item->is_error) {
         waldo__jw_bool(&jw, "is_error", 1);
     }
+    waldo__media_write(&jw, item->media, item->media_count);
     write_text(&jw, "vendor", item->vendor);
     if (item->raw.len > 0) {
         waldo__jw_raw(&jw, "raw", item->raw);
@@ -87,13 +88,18 @@ static entry *entry_new(const waldo_item *item)
 {
     size_t len = item->text.len + item->id.len + item->name.len + item->args.len +
                  item->vendor.len + item->raw.len + 6;
-    entry *e = waldo__alloc(sizeof *e + len);
+    size_t count = item->media_count;
+    entry *e;
     char *at;
 
+    for (size_t i = 0; i < count; i++) {
+        len += item->media[i].mime.len + item->media[i].base64.len + 2;
+    }
+    e = waldo__alloc(sizeof *e + count * sizeof e->media[0] + len);
     if (e == NULL) {
         return NULL;
     }
-    at = e->texts;
+    at = (char *)(e->media + count);
     *e = (entry){ .item = *item };
     e->item.text = move_text(&at, item->text);
     e->item.id = move_text(&at, item->id);
@@ -101,6 +107,11 @@ static entry *entry_new(const waldo_item *item)
     e->item.args = move_text(&at, item->args);
     e->item.vendor = move_text(&at, item->vendor);
     e->item.raw = move_text(&at, item->raw);
+    e->item.media = count > 0 ? e->media : NULL;
+    for (size_t i = 0; i < count; i++) {
+        e->media[i].mime = move_text(&at, item->media[i].mime);
+        e->media[i].base64 = move_text(&at, item->media[i].base64);
+    }
     return e;
 }
 

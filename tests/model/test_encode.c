@@ -229,6 +229,39 @@ static void mended_histories(void **state)
     waldo__buf_free(&body);
 }
 
+/* Between calls and results nothing stands: images of results come behind the last of them. */
+static const waldo_media image = IMAGE;
+static const waldo_item shown[] = {
+    USER_SHOWS("what is this?", &image),
+    USER("and that?"),
+    CALL("a", "look", "{}"),
+    CALL("b", "look", "{}"),
+    RESULT_SHOWS("a", "one", &image),
+    USER_SHOWS("meanwhile", &image),
+    RESULT_SHOWS("b", "", &image),
+    ASSISTANT("nice"),
+    USER_SHOWS("", &image),
+};
+
+static void images(void **state)
+{
+    waldo_model_options options = { .size = sizeof options };
+    waldo__buf body = WALDO__BUF_INIT(1 << 20);
+
+    (void)state;
+    encode(&waldo__chat_ops, &options, "http://h/v1", "m", shown, WALDO__COUNT(shown), 0, &body);
+    expect_golden("generic-images", waldo__buf_str(&body));
+    waldo__buf_clear(&body);
+    options.quirks = "merge=off";
+    encode(&waldo__chat_ops, &options, "http://h/v1", "m", shown, WALDO__COUNT(shown), 0, &body);
+    expect_golden("generic-images-apart", waldo__buf_str(&body));
+    waldo__buf_clear(&body);
+    options.quirks = "images=off";
+    encode(&waldo__chat_ops, &options, "http://h/v1", "m", shown, WALDO__COUNT(shown), 0, &body);
+    expect_golden("generic-images-off", waldo__buf_str(&body));
+    waldo__buf_free(&body);
+}
+
 /* Reasoning goes into the message it came before, and into no other. */
 static void reasoning_once(void **state)
 {
@@ -373,6 +406,7 @@ int main(void)
         cmocka_unit_test(smallest_body),
         cmocka_unit_test(headers),
         cmocka_unit_test(mended_histories),
+        cmocka_unit_test(images),
         cmocka_unit_test(reasoning_once),
         cmocka_unit_test(refusals),
         cmocka_unit_test(prefix_at_the_end),

@@ -511,6 +511,40 @@ static void refused_options(void **state)
                         "known: 2026-10-21, 2023-06-01");
 }
 
+#define SEES                                                                                       \
+    "{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"image/png\","            \
+    "\"data\":\"iVBORw0KGgo=\"}}"
+
+/* Of errors the API takes text alone. */
+static void images(void **state)
+{
+    static const waldo_media image = IMAGE;
+    static const waldo_item items[] = {
+        USER_SHOWS("what is this?", &image),
+        USER_SHOWS("", &image),
+        CALL("a", "look", "{}"),
+        CALL("b", "look", "{}"),
+        RESULT_SHOWS("a", "one", &image),
+        USER_SHOWS("meanwhile", &image),
+        { .kind = WALDO_ITEM_TOOL_RESULT,
+          .id = WALDO__S("b"),
+          .text = WALDO__S("dark"),
+          .is_error = 1,
+          .media = &image,
+          .media_count = 1 },
+    };
+
+    (void)state;
+    expect_messages(items, WALDO__COUNT(items),
+                    PARTS("user", TEXT("what is this?"), SEES, SEES, "assistant",
+                          USE("a", "look", "{}"), USE("b", "look", "{}"), "user",
+                          "{\"type\":\"tool_result\",\"tool_use_id\":\"a\",\"content\":["
+                          "{\"type\":\"text\",\"text\":\"one\"}," SEES "]}",
+                          "{\"type\":\"tool_result\",\"tool_use_id\":\"b\",\"content\":["
+                          "{\"type\":\"text\",\"text\":\"dark\"}],\"is_error\":true}",
+                          TEXT("meanwhile"), SEES));
+}
+
 static void requests_only_grow(void **state)
 {
     (void)state;
@@ -522,12 +556,19 @@ static void requests_only_grow(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documented_example), cmocka_unit_test(whole_body),
-        cmocka_unit_test(other_servers),      cmocka_unit_test(marks),
-        cmocka_unit_test(tool_choice),        cmocka_unit_test(reasoning),
-        cmocka_unit_test(other_vendors),      cmocka_unit_test(own_blocks),
-        cmocka_unit_test(mended_histories),   cmocka_unit_test(refusals),
-        cmocka_unit_test(refused_options),    cmocka_unit_test(requests_only_grow),
+        cmocka_unit_test(documented_example),
+        cmocka_unit_test(whole_body),
+        cmocka_unit_test(other_servers),
+        cmocka_unit_test(marks),
+        cmocka_unit_test(tool_choice),
+        cmocka_unit_test(reasoning),
+        cmocka_unit_test(other_vendors),
+        cmocka_unit_test(own_blocks),
+        cmocka_unit_test(mended_histories),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(refused_options),
+        cmocka_unit_test(requests_only_grow),
+        cmocka_unit_test(images),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);

@@ -356,10 +356,58 @@ static void refused_options(void **state)
                         "medium, high, xhigh, max");
     expect_option_error(&WALDO_MODEL(.model = "openai:m", .quirks = "merge=on"),
                         "model quirks: \"merge=on\" is not a quirk, written as name=value; known: "
-                        "stream, store, encrypted, no_obfuscation, summary");
+                        "stream, store, encrypted, result_images, no_obfuscation, summary");
     expect_option_error(&WALDO_MODEL(.model = "openai:m", .quirks = "summary=short"),
                         "model quirks: \"summary=short\" has a value that is not known; known: "
                         "none, auto, concise, detailed");
+}
+
+static const waldo_media image = IMAGE;
+static const waldo_item shown[] = {
+    USER_SHOWS("what is this?", &image),
+    USER("and that?"),
+    CALL("a", "look", "{}"),
+    CALL("b", "look", "{}"),
+    RESULT_SHOWS("a", "one", &image),
+    USER_SHOWS("meanwhile", &image),
+    RESULT_SHOWS("b", "", &image),
+    ASSISTANT("nice"),
+    USER_SHOWS("", &image),
+};
+
+#define SEES "{\"type\":\"input_image\",\"image_url\":\"data:image/png;base64,iVBORw0KGgo=\"}"
+
+static void expect_part(const waldo_model_options *options, const char *part)
+{
+    waldo__buf body = WALDO__BUF_INIT(1 << 20);
+
+    encode(OPS, options, URL, GPT, shown, WALDO__COUNT(shown), WALDO_TOOL_CHOICE_AUTO, &body);
+    if (strstr(waldo__buf_str(&body).ptr, part) == NULL) {
+        fail_msg("%s is not in %s", part, waldo__buf_str(&body).ptr);
+    }
+    waldo__buf_free(&body);
+}
+
+static void images(void **state)
+{
+    waldo_model_options options = { .size = sizeof options };
+
+    (void)state;
+    expect_part(&options, "{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":"
+                          "\"what is this?\"}," SEES "]},{\"role\":\"user\",\"content\":"
+                          "\"and that?\"},");
+    expect_part(&options,
+                "\"call_id\":\"a\",\"output\":[{\"type\":\"input_text\",\"text\":\"one\"}," SEES
+                "]},{\"type\":\"function_call_output\",\"call_id\":\"b\",\"output\":[{\"type\":"
+                "\"input_text\",\"text\":\"(no output)\"}," SEES "]},{\"role\":\"user\","
+                "\"content\":[{\"type\":\"input_text\",\"text\":\"meanwhile\"}," SEES "]},");
+    options.quirks = "result_images=off";
+    expect_part(&options,
+                "\"call_id\":\"a\",\"output\":\"one\\n[image 1 attached below]\"},"
+                "{\"type\":\"function_call_output\",\"call_id\":\"b\",\"output\":"
+                "\"[image 2 attached below]\"},{\"role\":\"user\",\"content\":[{\"type\":"
+                "\"input_text\",\"text\":\"[notice from the host] image 1 of the result of "
+                "look:\"}," SEES "]},");
 }
 
 static void requests_only_grow(void **state)
@@ -378,7 +426,7 @@ int main(void)
         cmocka_unit_test(other_vendors),      cmocka_unit_test(own_items),
         cmocka_unit_test(reasoning_pairs),    cmocka_unit_test(mended_histories),
         cmocka_unit_test(refusals),           cmocka_unit_test(refused_options),
-        cmocka_unit_test(requests_only_grow),
+        cmocka_unit_test(requests_only_grow), cmocka_unit_test(images),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);

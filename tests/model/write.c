@@ -97,6 +97,7 @@ static unsigned next_random(unsigned *state)
 /* A history as a run may make it, with results missing and texts in between here and there. */
 static size_t make_history(struct made_item *made, unsigned seed_value)
 {
+    static const waldo_media image = IMAGE;
     size_t count = 0, open = 0;
 
     while (count < MANY) {
@@ -126,6 +127,10 @@ static size_t make_history(struct made_item *made, unsigned seed_value)
             at->item.vendor = WALDO__S("chat:deepseek/deepseek");
         } else if (kind == 8) {
             at->item.kind = WALDO_ITEM_NOTICE;
+        }
+        if (next_random(&seed_value) % 4 == 0) {
+            at->item.media = &image;
+            at->item.media_count = 1;
         }
     }
     return count;

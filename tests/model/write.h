@@ -39,6 +39,20 @@
         .kind = WALDO_ITEM_TOOL_RESULT, .id = WALDO__S(i), .text = WALDO__S(t), .is_error = 1      \
     }
 
+#define IMAGE                                                                                      \
+    {                                                                                              \
+        .mime = WALDO__S("image/png"), .base64 = WALDO__S("iVBORw0KGgo=")                          \
+    }
+#define USER_SHOWS(t, images)                                                                      \
+    {                                                                                              \
+        .kind = WALDO_ITEM_USER, .text = WALDO__S(t), .media = (images), .media_count = 1          \
+    }
+#define RESULT_SHOWS(i, t, images)                                                                 \
+    {                                                                                              \
+        .kind = WALDO_ITEM_TOOL_RESULT, .id = WALDO__S(i), .text = WALDO__S(t), .media = (images), \
+        .media_count = 1                                                                           \
+    }
+
 enum { DECLARED = 2 };
 extern const waldo_tool_decl declared[DECLARED];
 

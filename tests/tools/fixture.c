@@ -54,8 +54,11 @@ static void took_end(void *userdata, waldo_tool_call *call, waldo__call_end end,
                      waldo_status status, waldo_str text)
 {
     outcome *out = userdata;
+    waldo__media_list media = { .count = 0 };
 
-    (void)call;
+    waldo__tool_call_take_media(call, &media);
+    out->images = media.count;
+    waldo__media_free(&media);
     out->count++;
     out->end = end;
     out->status = status;

@@ -27,6 +27,7 @@ typedef struct outcome {
     waldo__call_end end;
     waldo_status status;
     char *text;
+    size_t images;
     uint64_t live[2]; /* bytes of live output, by stream */
 } outcome;
 

@@ -202,6 +202,48 @@ static void test_sparse_file(void **state)
                     "line 2 is not in the first 64 MiB, where line 1 is the last: use byte_offset");
 }
 
+static void test_view_image(void **state)
+{
+    static const struct {
+        const char *path;
+        size_t images;
+        const char *says;
+    } rows[] = {
+        { "shot.png", 1, "shot.png: image/png, 12 bytes" },
+        { "shot.webp", 1, "shot.webp: image/webp, 16 bytes" },
+        { "page.html", 0, "page.html is not a PNG, JPEG, GIF or WebP image: convert it" },
+        { "empty", 0, "empty is not a PNG" },
+        { "large.png", 0, "large.png is larger than 10 MiB: make it smaller" },
+        { "missing.png", 0, "missing.png does not exist: look for it with ls or glob" },
+        { "../x.png", 0, "the path leaves the workspace" },
+    };
+    fixture *f = *state;
+    size_t large = 10 * 1024 * 1024 + 1;
+    char *bytes = calloc(1, large);
+
+    memcpy(bytes, "\x89PNG\r\n\x1a\n", 8);
+    put(f, "shot.png", waldo__strn(bytes, 12));
+    put(f, "shot.webp", WALDO__S("RIFF\x08\0\0\0WEBPVP8 "));
+    put(f, "page.html", WALDO__S("<!doctype html>"));
+    put(f, "empty", WALDO__S(""));
+    put(f, "large.png", waldo__strn(bytes, large));
+    free(bytes);
+    for (size_t i = 0; i < WALDO__COUNT(rows); i++) {
+        outcome out = { .count = 0 };
+        char args[100];
+        waldo_tool_call *call;
+
+        snprintf(args, sizeof args, "{\"path\":\"%s\"}", rows[i].path);
+        call = start(f, "view_image", args, &out);
+        finish(f, &out);
+        assert_int_equal(out.end, rows[i].images > 0 ? WALDO__CALL_REPLY : WALDO__CALL_FAIL);
+        assert_int_equal(out.images, rows[i].images);
+        assert_contains(out.text, rows[i].says);
+        waldo__tool_call_release(call);
+        outcome_free(&out);
+    }
+}
+
 /* What the JSON of the arguments already refuses does not reach a tool. */
 static void test_refused_arguments(void **state)
 {
@@ -553,6 +595,7 @@ int main(int argc, char **argv)
         ONE(test_golden_list),
         ONE(test_golden_failures),
         ONE(test_sparse_file),
+        ONE(test_view_image),
         ONE(test_refused_arguments),
         ONE(test_long_files),
         ONE(test_long_line),

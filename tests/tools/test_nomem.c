@@ -62,6 +62,7 @@ static void test_walk(void **state)
           "*** Move to: z\\n@@\\n-a\\n+b\\n*** End Patch\"}" },
         { "apply_patch", "{\"operations\":[{\"type\":\"update_file\",\"path\":\"crlf\",\"diff\":\"@"
                          "@ q\\n-x\\n\"}]}" },
+        { "view_image", "{\"path\":\"shot.gif\"}" },
         { "ls", "{}" },
         { "glob", "{\"pattern\":\"**/*.{txt,md}\"}" },
         { "grep", "{\"pattern\":\"x\",\"glob\":\"*.txt\"}" },
@@ -82,6 +83,7 @@ static void test_walk(void **state)
             f = made;
             put(f, "a.txt", WALDO__S("one\ntwo\n"));
             put(f, "crlf", WALDO__S("a\r\nb\r\n"));
+            put(f, "shot.gif", WALDO__S("GIF89a"));
             tool = tool_named(rows[i][0]);
             failed = call_with_failure(f, tool, rows[i][1], ++number);
             waldo_tool_unref(tool);

@@ -31,6 +31,12 @@ enum {
     WALDO_ITEM_COMPACTION /* stands for everything before it */
 };
 
+/** An image that belongs to an item: one of PNG, JPEG, GIF, WebP. Borrowed as the item is. */
+typedef struct waldo_media {
+    waldo_str mime;   /* such as "image/png" */
+    waldo_str base64; /* its bytes in the standard alphabet, with padding */
+} waldo_media;
+
 /**
  * One item, as the adapter reads and writes it. All text is borrowed and valid UTF-8 without being
  * JSON-escaped, except raw and extra, which are JSON.
@@ -44,6 +50,8 @@ typedef struct waldo_item {
     waldo_str args;   /* of a call: the model's own text, verbatim, even when it is not JSON */
     waldo_str vendor; /* adapter and model family that made raw; empty: made by the host */
     waldo_str raw;    /* provider's own JSON for this item, sent back verbatim to the same vendor */
+    const waldo_media *media; /* images of a user's text or a tool's result, behind its text */
+    size_t media_count;
 } waldo_item;
 
 /** A tool as the adapter declares it to the model. */
