@@ -135,6 +135,12 @@ static int set_patch(args *a, const char *value)
     return EXIT_DONE;
 }
 
+static int set_record(args *a, const char *value)
+{
+    a->record = value;
+    return EXIT_DONE;
+}
+
 static int set_apply(args *a, const char *value)
 {
     return parse_answer(value, &a->apply);
@@ -301,6 +307,8 @@ static const option_row rows[] = {
     { 'b', 0, "max-cost", "X", "what the whole run may cost, such as 0.50; needs prices: --facts",
       set_max_cost },
     { 'f', 0, "facts", "FILE", "sizes and prices of models, as JSON", set_facts },
+    { 'R', 0, "record", "FILE",
+      "write what goes to and from the model; -m replay:FILE reads it again", set_record },
     { 'T', 0, "temperature", "X", "sampling temperature", set_temperature },
     { 'c', 0, "tool-choice", "auto|required|none|TOOL", "how the first request must use tools",
       set_tool_choice },

@@ -62,7 +62,7 @@ int cmd_chat(args *a)
     choose_sandbox(a);
     code = session_open(&s, a);
     if (code == EXIT_DONE) {
-        s.run = waldo_run_new(s.rt, s.agent, NULL);
+        s.run = waldo_run_new(s.rt, s.agent, &WALDO_RUN(.record = a->record));
         code = s.run == NULL || waldo_run_error(s.run) != NULL
                    ? show_end(a, NULL, waldo_run_error(s.run), WALDO_ENOMEM)
                    : finish_run(&s, s.run, a->patch, talk(&s));

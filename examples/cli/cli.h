@@ -34,6 +34,7 @@ typedef struct args {
     const char *dir;
     waldo_workspace_mode mode;
     const char *patch;
+    const char *record;
     answer apply;
     answer approve;
     const char *instructions;

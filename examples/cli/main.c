@@ -8,9 +8,9 @@
 
 const command commands[] = {
     { "run", "[options] [--] PROMPT", "give one prompt to an agent; PROMPT - reads standard input",
-      "mkHswMpaAiejotLbfTcExCqv", EXIT_USAGE, cmd_run },
-    { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAitLbfTEcxCqv", EXIT_USAGE,
-      cmd_chat },
+      "mkHswMpaAiejotLbfRTcExCqv", EXIT_USAGE, cmd_run },
+    { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAitLbfRTEcxCqv",
+      EXIT_USAGE, cmd_chat },
     { "exec", "[options] [--] COMMAND [ARG]...",
       "run one command in a sandbox and pass its exit code on", "swMOEIyv", EXIT_EXEC_FAILED,
       cmd_exec },

@@ -50,7 +50,8 @@ static int run_one(const args *a, const char *prompt)
     int code = session_open(&s, a);
 
     if (code == EXIT_DONE) {
-        s.run = waldo_run_new(s.rt, s.agent, &WALDO_RUN(.prompt = prompt, .cancel = s.cancel));
+        s.run = waldo_run_new(
+            s.rt, s.agent, &WALDO_RUN(.prompt = prompt, .cancel = s.cancel, .record = a->record));
         code = s.run != NULL ? finish_run(&s, s.run, a->patch, drive(&s, s.run))
                              : show_end(a, NULL, NULL, WALDO_ENOMEM);
     }
@@ -65,6 +66,9 @@ static int check_options(const args *a)
 
     if (a->each != NULL && (a->dir != NULL || a->patch != NULL)) {
         return usage_error("--each takes the place of -w, and --out that of --patch");
+    }
+    if (a->each != NULL && a->record != NULL) {
+        return usage_error("--record is for one run, not for --each");
     }
     if (a->each != NULL && (a->approve == ANSWER_ASK || a->apply == ANSWER_ASK)) {
         return usage_error("--each cannot ask: runs go on side by side");

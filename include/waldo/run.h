@@ -46,6 +46,7 @@ typedef struct waldo_run_options {
     const waldo_limits *limits; /* instead of the agent's; copied */
     void *userdata;             /* for the host: waldo_run_userdata() */
     const char *id;             /* id in the store; NULL: a random one */
+    const char *record; /* file that gets what goes between run and model (docs/recordings.md) */
 } waldo_run_options;
 
 #define WALDO_RUN(...) ((waldo_run_options){ .size = sizeof(waldo_run_options), __VA_ARGS__ })

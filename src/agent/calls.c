@@ -87,6 +87,7 @@ static void take_results(waldo_run *run)
                             .media = slot->media.at,
                             .media_count = slot->media.count };
 
+        waldo__recorder_result(run->recorder, slot->item, slot->is_error, item.text);
         if (waldo__transcript_append(&run->transcript, &item, 1) != WALDO_OK) {
             run->events.lost = 1;
         }
@@ -493,10 +494,15 @@ static void prepare(waldo__slot *slot, int cut)
     waldo_run *run = slot->run;
     const waldo_item *item = call_item(slot);
     waldo_error *error = NULL;
+    const waldo__recorded_result *recorded = waldo__source_result(run, slot->item);
     waldo__call_sink sink;
     waldo_status status = WALDO_OK;
 
     make_key(slot);
+    if (recorded != NULL) {
+        slot_end(slot, recorded->text, recorded->is_error);
+        return;
+    }
     slot->tool = run->sandbox != NULL ? find_tool(&run->agent->sandbox_tools, item->name) : NULL;
     if (slot->tool == NULL) {
         slot->tool = find_tool(&run->agent->host_tools, item->name);

@@ -313,6 +313,9 @@ static void take_options(waldo_run *run, const waldo_run_options *options)
     if (run->id == NULL || run->label == NULL) {
         waldo__error_nomem(&run->error);
     }
+    if (options->record != NULL && run->error == NULL) {
+        waldo__recorder_new(options->record, run->rt->secrets, &run->recorder, &run->error);
+    }
 }
 
 /* What else a run that can work needs. */
@@ -653,6 +656,7 @@ void waldo_run_free(waldo_run *run)
     waldo__buf_free(&run->head);
     waldo__buf_free(&run->refusal);
     waldo__buf_free(&run->key_name);
+    waldo__recorder_free(run->recorder);
     waldo_error_free(run->error);
     waldo_error_free(run->interrupt_error);
     waldo_error_free(run->journal_error);

@@ -1,9 +1,11 @@
 /*
- * One run inside the library. What it does lives in five files:
+ * One run inside the library. What it does lives in these files:
  *   run.c      the object and its public face
  *   journal.c  append -> durable -> act
  *   epoch.c    what requests begin with, and how items get into them
  *   turn.c     asking the model, reading, trying again
+ *   source.c   where answers come from
+ *   usage.c    what was used, and limits of it
  *   calls.c    running what the model asked for: approvals, order, limits
  */
 #ifndef WALDO_AGENT_RUN_H
@@ -11,6 +13,7 @@
 
 #include "agent/agent.h"
 #include "agent/events.h"
+#include "agent/recorder.h"
 #include "agent/runtime.h"
 #include "transcript/transcript.h"
 #include <waldo/run.h>
@@ -103,6 +106,11 @@ struct waldo_run {
     int new_epoch;  /* its record is not handed to the store yet */
     size_t encoded; /* items the encoder has */
     waldo__transfer *transfer;
+    waldo__recorder *recorder;   /* NULL: nothing is recorded */
+    const waldo__exchange *play; /* the recorded answer that is being read */
+    size_t played;               /* exchanges of the recording that were begun */
+    size_t play_chunk;           /* next one of its pieces */
+    waldo__task play_task;
     waldo_reader *reader;
     waldo__scrubber text_scrubber;
     waldo__scrubber reasoning_scrubber;
@@ -210,6 +218,28 @@ void waldo__run_drop_request(waldo_run *run);
 
 /* Go on reading when the queue has room again. */
 void waldo__run_resume_reading(waldo_run *run);
+
+/* The answer to the request at work, from its source. */
+void waldo__turn_head(waldo_run *run, const waldo__http_head *head);
+waldo_status waldo__turn_body(waldo_run *run, waldo_str bytes);
+void waldo__turn_done(waldo_run *run, waldo_status status, const waldo_error *transport);
+
+/* ---- source.c ---- */
+
+void waldo__source_init(waldo_run *run);
+
+/* Send a request; waldo__turn_done() comes from the run queue unless this fails. */
+waldo_status waldo__source_start(waldo_run *run, const waldo_model_request *request,
+                                 waldo_error **ret_err);
+int waldo__source_open(const waldo_run *run);
+void waldo__source_pause(waldo_run *run, int paused);
+void waldo__source_drop(waldo_run *run); /* nothing of it comes any more */
+
+/* A recording answers, and neither keys nor waiting are needed. */
+int waldo__source_offline(const waldo_run *run);
+
+/* The recorded result of a call that is item of the transcript; NULL: it must be run. */
+const waldo__recorded_result *waldo__source_result(const waldo_run *run, size_t item);
 
 /* ---- usage.c ---- */
 

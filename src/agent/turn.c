@@ -19,7 +19,6 @@ enum {
     REFUSAL_MAX = 64 * 1024,
     ANSWER_MAX = 64 * 1024 * 1024,
     DEFAULT_RETRIES = 2,
-    DEFAULT_IDLE_MS = 300 * 1000,
     HTTP_UNAUTHORIZED = 401
 };
 
@@ -42,7 +41,7 @@ static waldo_status fetch_key(waldo_run *run, int renew, waldo_error **ret_err)
     waldo_status status;
 
     waldo__buf_clear(&run->key_name);
-    if (name == NULL || source->get == NULL) {
+    if (name == NULL || source->get == NULL || waldo__source_offline(run)) {
         return WALDO_OK;
     }
     if (source == &run->rt->keys) {
@@ -110,9 +109,8 @@ static int is_success(int http_status)
     return http_status >= 200 && http_status < 300;
 }
 
-static void on_head(void *userdata, const waldo__http_head *head)
+void waldo__turn_head(waldo_run *run, const waldo__http_head *head)
 {
-    waldo_run *run = userdata;
     waldo_str type = WALDO__S("");
 
     run->http_status = head->status;
@@ -141,9 +139,8 @@ static void keep_refusal(waldo_run *run, waldo_str bytes)
     }
 }
 
-static waldo_status on_body(void *userdata, waldo_str bytes)
+waldo_status waldo__turn_body(waldo_run *run, waldo_str bytes)
 {
-    waldo_run *run = userdata;
     waldo_status status;
 
     if (!is_success(run->http_status)) {
@@ -157,7 +154,7 @@ static waldo_status on_body(void *userdata, waldo_str bytes)
         waldo__model_ops(run->model)->feed(run->reader, bytes, on_delta, run, &run->read_error);
     if (run->events.observed && waldo__events_full(&run->events) && !run->paused) {
         run->paused = 1;
-        waldo__transfer_pause(run->transfer, 1);
+        waldo__source_pause(run, 1);
     }
     waldo__run_notify(run);
     return status;
@@ -165,9 +162,9 @@ static waldo_status on_body(void *userdata, waldo_str bytes)
 
 void waldo__run_resume_reading(waldo_run *run)
 {
-    if (run->paused && run->transfer != NULL) {
+    if (run->paused && waldo__source_open(run)) {
         run->paused = 0;
-        waldo__transfer_pause(run->transfer, 0);
+        waldo__source_pause(run, 0);
     }
 }
 
@@ -304,9 +301,11 @@ static int64_t retry_delay_ms(waldo_run *run, const waldo_error *error)
     const waldo__retry policy = { .max_retries = options->no_retries ? 0 : retries,
                                   .retry_unknown = 1 };
     uint32_t random;
+    int64_t delay_ms;
 
     waldo__random(&random, sizeof random);
-    return waldo__retry_delay_ms(&policy, run->attempt, error, random);
+    delay_ms = waldo__retry_delay_ms(&policy, run->attempt, error, random);
+    return delay_ms > 0 && waldo__source_offline(run) ? 0 : delay_ms;
 }
 
 static void tell_retry(waldo_run *run, const waldo_error *error, int64_t delay_ms)
@@ -393,14 +392,12 @@ static void request_failed(waldo_run *run, waldo_error *error)
     }
 }
 
-static void on_done(void *userdata, waldo_status status, const waldo_error *transport)
+void waldo__turn_done(waldo_run *run, waldo_status status, const waldo_error *transport)
 {
-    waldo_run *run = userdata;
     const waldo_model_ops *ops = waldo__model_ops(run->model);
     waldo_response response = { .size = sizeof response };
     waldo_error *error = run->read_error;
 
-    run->transfer = NULL;
     run->read_error = NULL;
     if (error == NULL && run->reader != NULL &&
         (status == WALDO_OK || ops->complete(run->reader))) {
@@ -436,51 +433,6 @@ static waldo_model_turn turn_options(const waldo_run *run)
     return turn;
 }
 
-static waldo_status start_transfer(waldo_run *run, const waldo_model_request *request,
-                                   waldo_error **ret_err)
-{
-    const waldo_model_ops *ops = waldo__model_ops(run->model);
-    const waldo_model_options *options = waldo__model_options(run->model);
-    waldo_str base = waldo__model_url(run->model);
-    waldo__buf url = WALDO__BUF_INIT(HEAD_MAX), headers = WALDO__BUF_INIT(HEAD_MAX);
-    waldo_status status;
-
-    waldo__buf_add_str(&url, base);
-    waldo__buf_add_str(&url, request->path);
-    waldo__buf_add_str(&headers, request->headers);
-    for (const char *const *line = options->headers; line != NULL && *line != NULL; line++) {
-        waldo__buf_printf(&headers, "%s\n", *line);
-    }
-    status = url.status != WALDO_OK ? url.status : headers.status;
-    if (status != WALDO_OK) {
-        waldo_error_set(ret_err, status, WALDO_CLASS_USAGE, "URL or headers are too long");
-    } else {
-        status = waldo__http_start(
-            run->rt->http,
-            &(waldo__http_request){
-                .method = "POST",
-                .url = url.ptr,
-                .headers = waldo__buf_str(&headers),
-                .body = request->body,
-                .auth_header = run->key_name.len > 0 ? ops->auth_header : NULL,
-                .auth_prefix = ops->auth_prefix,
-                .auth_key = run->key_name.len > 0 ? run->key_name.ptr : NULL,
-                .replay = WALDO__REPLAY_NEVER, /* trying again is decided here, and told */
-                .connect_timeout_ms = options->connect_timeout_ms,
-                .idle_timeout_ms =
-                    options->idle_timeout_ms != 0 ? options->idle_timeout_ms : DEFAULT_IDLE_MS,
-                .compressed = !request->streamed,
-                .userdata = run,
-                .on_head = on_head,
-                .on_body = on_body,
-                .on_done = on_done },
-            &run->transfer, ret_err);
-    }
-    waldo__buf_free(&url);
-    waldo__buf_free(&headers);
-    return status;
-}
-
 static void reset_reading(waldo_run *run)
 {
     run->http_status = 0;
@@ -506,7 +458,7 @@ static void send_request(waldo_run *run)
         status = waldo__model_ops(run->model)->request(run->encoder, &turn, &request, &error);
     }
     if (status == WALDO_OK) {
-        status = start_transfer(run, &request, &error);
+        status = waldo__source_start(run, &request, &error);
     }
     if (status != WALDO_OK) {
         if (error == NULL) {
@@ -569,9 +521,8 @@ void waldo__run_ask(waldo_run *run)
 void waldo__run_drop_request(waldo_run *run)
 {
     waldo__timer_disarm(run->rt->loop, &run->retry_timer);
-    if (run->transfer != NULL) {
-        waldo__transfer_drop(run->transfer);
-        run->transfer = NULL;
+    if (waldo__source_open(run)) {
+        waldo__source_drop(run);
         waldo__run_record_cut(run, WALDO_ECANCELED);
     }
     waldo_error_free(run->read_error);
@@ -583,6 +534,7 @@ void waldo__run_drop_request(waldo_run *run)
 
 void waldo__turn_init(waldo_run *run)
 {
+    waldo__source_init(run);
     waldo__timer_init(&run->retry_timer, retry_now, run);
     waldo__buf_init(&run->head, HEAD_MAX);
     waldo__buf_init(&run->refusal, REFUSAL_MAX);

@@ -13,13 +13,7 @@ static const waldo_model_ops *const adapters[] = {
     &waldo__chat_ops,
 };
 
-/* Kinds that a user may rightly expect, and what to write instead. */
-static const struct {
-    const char *kind;
-    const char *hint;
-} known_elsewhere[] = {
-    { "replay", "it comes with a later version" },
-};
+static const char replay_prefix[] = "replay:";
 
 enum { HEADER_MAX = 64, HEADERS_MAX_BYTES = 16384 };
 
@@ -35,6 +29,7 @@ struct waldo_model {
     double temperature;
     double top_p;
     int64_t seed;
+    waldo__recording *recording; /* NULL: servers answer */
     waldo_error *error;
 };
 
@@ -47,23 +42,15 @@ const waldo_model_ops *waldo__model_ops_at(size_t index)
 static waldo_status unknown_kind(waldo_str kind, waldo_error **ret_err)
 {
     waldo__buf known = WALDO__BUF_INIT(4096);
-    const char *hint = NULL;
     waldo_status status;
 
     for (size_t i = 0; i < WALDO__COUNT(adapters); i++) {
-        waldo__buf_printf(&known, "%s%s", i > 0 ? "; " : "", adapters[i]->about);
+        waldo__buf_printf(&known, "%s; ", adapters[i]->about);
     }
-    for (size_t i = 0; i < WALDO__COUNT(known_elsewhere); i++) {
-        if (waldo__str_is(kind, known_elsewhere[i].kind)) {
-            hint = known_elsewhere[i].hint;
-        }
-    }
-    status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                             hint != NULL
-                                 ? "model kind \"%.*s\" is not in this version: %s; known kinds: %s"
-                                 : "unknown model kind \"%.*s\"%s; known kinds: %s",
-                             (int)(kind.len < 64 ? kind.len : 64), kind.ptr,
-                             hint != NULL ? hint : "", waldo__buf_str(&known).ptr);
+    waldo__buf_puts(&known, "replay:FILE reads a recording");
+    status = waldo_error_set(
+        ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "unknown model kind \"%.*s\"; known kinds: %s",
+        (int)(kind.len < 64 ? kind.len : 64), kind.ptr, waldo__buf_str(&known).ptr);
     waldo__buf_free(&known);
     return status;
 }
@@ -208,6 +195,40 @@ static waldo_status own_options(waldo_model *model)
     return done ? copy_headers(model, headers) : waldo__error_nomem(&model->error);
 }
 
+/* What was recorded takes the place of what was not given, and the model's string that of FILE. */
+static waldo_status open_recording(waldo_model *model)
+{
+    waldo_model_options *options = &model->options;
+    const waldo_model_options *recorded;
+    waldo_status status = waldo__recording_read(options->model + strlen(replay_prefix),
+                                                &model->recording, &model->error);
+    int done = 1;
+
+    if (status != WALDO_OK) {
+        return status;
+    }
+    recorded = waldo__recording_model(model->recording);
+    waldo__free((char *)options->model);
+    options->model = recorded->model;
+    done &= own_text(&options->model);
+    if (options->reasoning == NULL) {
+        options->reasoning = recorded->reasoning;
+        done &= own_text(&options->reasoning);
+    }
+    if (options->quirks == NULL) {
+        options->quirks = recorded->quirks;
+        done &= own_text(&options->quirks);
+    }
+    if (options->max_output_tokens == 0) {
+        options->max_output_tokens = recorded->max_output_tokens;
+    }
+    options->temperature =
+        options->temperature != NULL ? options->temperature : recorded->temperature;
+    options->top_p = options->top_p != NULL ? options->top_p : recorded->top_p;
+    options->seed = options->seed != NULL ? options->seed : recorded->seed;
+    return done ? WALDO_OK : waldo__error_nomem(&model->error);
+}
+
 waldo_model *waldo_model_new(const waldo_model_options *options)
 {
     waldo_model *model = WALDO__NEW(waldo_model);
@@ -225,6 +246,9 @@ waldo_model *waldo_model_new(const waldo_model_options *options)
         return model;
     }
     status = own_options(model);
+    if (status == WALDO_OK && waldo__str_starts(waldo__str(model->options.model), replay_prefix)) {
+        status = open_recording(model);
+    }
     if (status == WALDO_OK) {
         status = parse_string(model);
     }
@@ -260,6 +284,7 @@ void waldo_model_unref(waldo_model *model)
     }
     waldo__free(model->url_text);
     waldo__free(model->name_text);
+    waldo__recording_free(model->recording);
     waldo_error_free(model->error);
     waldo__free(model);
 }
@@ -294,6 +319,11 @@ waldo_str waldo__model_name(const waldo_model *model)
 const char *waldo__model_string(const waldo_model *model)
 {
     return model != NULL && model->options.model != NULL ? model->options.model : "";
+}
+
+const waldo__recording *waldo__model_recording(const waldo_model *model)
+{
+    return waldo__model_ops(model) != NULL ? model->recording : NULL;
 }
 
 const char *waldo__model_key_name(const waldo_model *model)

@@ -6,6 +6,7 @@
 #define WALDO_MODEL_MODEL_H
 
 #include "base/str.h"
+#include "model/recording.h"
 #include <waldo/sys/model.h>
 
 /* The adapters of this build, from 0; NULL past the end. */
@@ -20,6 +21,9 @@ const waldo_model_options *waldo__model_options(const waldo_model *model); /* ne
 waldo_str waldo__model_url(const waldo_model *model);      /* base URL without a slash at its end */
 waldo_str waldo__model_name(const waldo_model *model);     /* as the server knows it */
 const char *waldo__model_string(const waldo_model *model); /* as it was given; "" when it was not */
+
+/* The recording that answers in place of servers; NULL: they do. */
+const waldo__recording *waldo__model_recording(const waldo_model *model);
 
 /* The key to ask for: the options' name, else the adapter's for this server; NULL: none needed. */
 const char *waldo__model_key_name(const waldo_model *model);

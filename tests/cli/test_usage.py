@@ -53,6 +53,7 @@ def test_the_version_names_what_is_built_in():
     (["run", "--env", "=x", "x"], "NAME=VALUE"),
     (["run", "-w", "/no/such/folder", "x"], "No such file"),
     (["run", "-w", "/etc/passwd", "x"], "not a directory"),
+    (["run", "--record", "r", "--each", "*", "x"], "--record is for one run"),
     (["run", "--patch", "p", "x"], "--patch needs -w"),
     (["run", "--patch", "p", "-w", ".", "--mode", "rw", "x"], "--mode copy"),
     (["run", "--patch", "/no/such/folder/p", "-w", ".", "x"], "No such file"),

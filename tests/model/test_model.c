@@ -34,7 +34,9 @@ static void expect_string_error(const char *text, const char *message)
 #define KNOWN                                                                                      \
     "known kinds: openai:NAME speaks the Responses API to OpenAI, openai:URL#NAME to the server "  \
     "at URL; anthropic:NAME speaks the Messages API to Anthropic, anthropic:URL#NAME to the "      \
-    "server at URL; chat:URL#NAME speaks Chat Completions to the server at URL"
+    "server at URL; chat:URL#NAME speaks Chat Completions to the server at URL; replay:FILE "      \
+    "reads "                                                                                       \
+    "a recording"
 #define ANTHROPIC_FORM                                                                             \
     "; write it as anthropic:NAME, such as anthropic:claude-sonnet-5-5, or anthropic:URL#NAME"
 #define OPENAI_FORM "; write it as openai:NAME, such as openai:gpt-5.1, or openai:URL#NAME"
@@ -68,8 +70,8 @@ static void remembers_errors(void **state)
     expect_string_error("anthropic:http://h/v1",
                         "model \"anthropic:http://h/v1\": the model's name is missing behind a "
                         "#" ANTHROPIC_FORM);
-    expect_string_error("replay:x", "model kind \"replay\" is not in this version: it comes with a "
-                                    "later version; " KNOWN);
+    expect_error(&WALDO_MODEL(.model = "replay:/nowhere"), WALDO_ENOTFOUND,
+                 "recording /nowhere: no such file or directory");
     expect_string_error("chat:localhost#m",
                         "model \"chat:localhost#m\": the URL does not begin with http:// or "
                         "https://" FORM);

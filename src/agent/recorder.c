@@ -1,0 +1,314 @@
+#include "agent/recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/header.h"
+#include "base/utf8.h"
+#include "json/json.h"
+
+enum { LINE_MAX_BYTES = 512 * 1024 * 1024 };
+
+struct waldo__recorder {
+    int fd;
+    const waldo__secrets *secrets;
+    size_t requests;
+    int open;    /* a request has not ended */
+    char *model; /* string of the model described last */
+    waldo__scrubber scrubber;
+    waldo_status failed;
+    const char *failure; /* static */
+    int told;
+};
+
+/* Headers of an answer that a reader needs; others may hold what is nobody's business. */
+static const char *const kept_headers[] = { "content-type", "retry-after", "retry-after-ms",
+                                            "x-request-id", "request-id",  "x-should-retry" };
+
+/* ---- lines ---- */
+
+static void fail(waldo__recorder *recorder, waldo_status status, const char *text)
+{
+    if (recorder->failed == WALDO_OK) {
+        recorder->failed = status;
+        recorder->failure = text;
+    }
+}
+
+static void write_all(waldo__recorder *recorder, waldo_str bytes)
+{
+    while (bytes.len > 0 && recorder->failed == WALDO_OK) {
+        ssize_t done = write(recorder->fd, bytes.ptr, bytes.len);
+
+        if (done < 0 && errno != EINTR) {
+            fail(recorder, waldo__errno_status(errno), waldo__errno_text(errno));
+        } else if (done > 0) {
+            bytes = waldo__strn(bytes.ptr + done, bytes.len - (size_t)done);
+        }
+    }
+}
+
+static void begin(waldo__json_writer *jw, waldo__buf *line, const char *type)
+{
+    *line = WALDO__BUF_INIT(LINE_MAX_BYTES);
+    waldo__json_writer_init(jw, line);
+    waldo__jw_object(jw, NULL);
+    if (type != NULL) {
+        waldo__jw_str(jw, "t", waldo__str(type));
+    }
+}
+
+static void end(waldo__recorder *recorder, waldo__json_writer *jw, waldo__buf *line)
+{
+    waldo__jw_end(jw, '}');
+    if (waldo__buf_putc(line, '\n') != WALDO_OK) {
+        fail(recorder, line->status, waldo_status_text(line->status));
+    }
+    write_all(recorder, waldo__buf_str(line));
+    waldo__buf_free(line);
+}
+
+/* One text without secrets. */
+static void put(waldo__recorder *recorder, waldo__json_writer *jw, const char *key, waldo_str text)
+{
+    waldo__buf clean = WALDO__BUF_INIT(LINE_MAX_BYTES);
+
+    if (waldo__scrub(recorder->secrets, text, &clean) != WALDO_OK) {
+        fail(recorder, clean.status, waldo_status_text(clean.status));
+    }
+    waldo__jw_str(jw, key, waldo__buf_str(&clean));
+    waldo__buf_wipe(&clean);
+}
+
+static void put_option(waldo__recorder *recorder, waldo__json_writer *jw, const char *key,
+                       const char *text)
+{
+    if (text != NULL) {
+        put(recorder, jw, key, waldo__str(text));
+    }
+}
+
+/* ---- making ---- */
+
+waldo_status waldo__recorder_new(const char *file, const waldo__secrets *secrets,
+                                 waldo__recorder **ret_recorder, waldo_error **ret_err)
+{
+    waldo__recorder *recorder = WALDO__NEW(waldo__recorder);
+    waldo__json_writer jw;
+    waldo__buf line;
+    struct stat info;
+    int error = 0;
+
+    if (recorder == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    recorder->secrets = secrets;
+    recorder->fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+    if (recorder->fd < 0 || fstat(recorder->fd, &info) != 0) {
+        error = errno;
+    } else if (!S_ISREG(info.st_mode)) {
+        error = EINVAL;
+    } else if (fchmod(recorder->fd, 0600) != 0 || ftruncate(recorder->fd, 0) != 0) {
+        error = errno;
+    }
+    if (error != 0) {
+        waldo__recorder_free(recorder);
+        return waldo_error_set(ret_err, waldo__errno_status(error), WALDO_CLASS_SYSTEM,
+                               "recording %.200s: %s", file,
+                               error == EINVAL ? "not a regular file" : waldo__errno_text(error));
+    }
+    waldo__scrubber_init(&recorder->scrubber, secrets);
+    begin(&jw, &line, NULL);
+    waldo__jw_int(&jw, "waldo_recording", WALDO__RECORDING_VERSION);
+    end(recorder, &jw, &line);
+    *ret_recorder = recorder;
+    return WALDO_OK;
+}
+
+void waldo__recorder_free(waldo__recorder *recorder)
+{
+    if (recorder == NULL) {
+        return;
+    }
+    if (recorder->fd >= 0) {
+        close(recorder->fd);
+    }
+    waldo__scrubber_free(&recorder->scrubber);
+    waldo__free(recorder->model);
+    waldo__free(recorder);
+}
+
+waldo_status waldo__recorder_failure(waldo__recorder *recorder, const char **ret_text)
+{
+    if (recorder == NULL || recorder->failed == WALDO_OK || recorder->told) {
+        return WALDO_OK;
+    }
+    recorder->told = 1;
+    *ret_text = recorder->failure;
+    return recorder->failed;
+}
+
+/* ---- what is written ---- */
+
+/* What it takes to build the same requests again; when it is not the model of before. */
+static void write_model(waldo__recorder *recorder, const waldo_model *model)
+{
+    const waldo_model_options *options = waldo__model_options(model);
+    const char *string = waldo__model_string(model);
+    waldo__json_writer jw;
+    waldo__buf line;
+    char seed[32];
+
+    if (recorder->model != NULL && strcmp(recorder->model, string) == 0) {
+        return;
+    }
+    waldo__free(recorder->model);
+    recorder->model = waldo__strdup(string);
+    if (recorder->model == NULL) {
+        fail(recorder, WALDO_ENOMEM, waldo_status_text(WALDO_ENOMEM));
+    }
+    begin(&jw, &line, "model");
+    put(recorder, &jw, "model", waldo__str(string));
+    put_option(recorder, &jw, "reasoning", options->reasoning);
+    put_option(recorder, &jw, "quirks", options->quirks);
+    if (options->max_output_tokens != 0) {
+        waldo__jw_int(&jw, "max_output_tokens", options->max_output_tokens);
+    }
+    if (options->temperature != NULL) {
+        waldo__jw_num(&jw, "temperature", *options->temperature);
+    }
+    if (options->top_p != NULL) {
+        waldo__jw_num(&jw, "top_p", *options->top_p);
+    }
+    if (options->seed != NULL) {
+        snprintf(seed, sizeof seed, "%" PRId64, *options->seed);
+        waldo__jw_str(&jw, "seed", waldo__str(seed));
+    }
+    end(recorder, &jw, &line);
+}
+
+void waldo__recorder_request(waldo__recorder *recorder, const waldo_model *model,
+                             const waldo_model_request *request)
+{
+    waldo__json_writer jw;
+    waldo__buf line;
+
+    if (recorder == NULL) {
+        return;
+    }
+    write_model(recorder, model);
+    begin(&jw, &line, "request");
+    waldo__jw_int(&jw, "n", (int64_t)++recorder->requests);
+    put(recorder, &jw, "model", waldo__str(waldo__model_string(model)));
+    waldo__jw_str(&jw, "method", WALDO__S("POST"));
+    put(recorder, &jw, "path", request->path);
+    put(recorder, &jw, "headers", request->headers);
+    put(recorder, &jw, "body", request->body);
+    end(recorder, &jw, &line);
+    recorder->open = 1;
+}
+
+void waldo__recorder_head(waldo__recorder *recorder, const waldo__http_head *head)
+{
+    waldo__buf headers = WALDO__BUF_INIT(LINE_MAX_BYTES);
+    waldo__json_writer jw;
+    waldo__buf line;
+    waldo_str value;
+
+    if (recorder == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < WALDO__COUNT(kept_headers); i++) {
+        if (waldo__header_get(head->headers, kept_headers[i], &value)) {
+            waldo__buf_printf(&headers, "%s: ", kept_headers[i]);
+            waldo__buf_add_str(&headers, value);
+            waldo__buf_putc(&headers, '\n');
+        }
+    }
+    if (headers.status != WALDO_OK) {
+        fail(recorder, headers.status, waldo_status_text(headers.status));
+    }
+    begin(&jw, &line, "head");
+    waldo__jw_int(&jw, "status", head->status);
+    put(recorder, &jw, "headers", waldo__buf_str(&headers));
+    end(recorder, &jw, &line);
+    waldo__buf_free(&headers);
+}
+
+static void write_chunk(waldo__recorder *recorder, const waldo__buf *bytes)
+{
+    waldo_str text = waldo__buf_str(bytes);
+    waldo__json_writer jw;
+    waldo__buf line;
+
+    if (bytes->status != WALDO_OK) {
+        fail(recorder, bytes->status, waldo_status_text(bytes->status));
+    }
+    if (text.len == 0) {
+        return;
+    }
+    begin(&jw, &line, "chunk");
+    if (waldo__utf8_valid(text) && memchr(text.ptr, '\0', text.len) == NULL) {
+        waldo__jw_str(&jw, "text", text);
+    } else {
+        waldo__jw_base64(&jw, "base64", WALDO__S(""), text);
+    }
+    end(recorder, &jw, &line);
+}
+
+void waldo__recorder_body(waldo__recorder *recorder, waldo_str bytes)
+{
+    waldo__buf clean = WALDO__BUF_INIT(LINE_MAX_BYTES);
+
+    if (recorder == NULL) {
+        return;
+    }
+    waldo__scrubber_feed(&recorder->scrubber, bytes, &clean);
+    write_chunk(recorder, &clean);
+    waldo__buf_free(&clean);
+}
+
+void waldo__recorder_end(waldo__recorder *recorder, waldo_status status, const waldo_error *error)
+{
+    waldo__buf rest = WALDO__BUF_INIT(LINE_MAX_BYTES);
+    waldo__json_writer jw;
+    waldo__buf line;
+
+    if (recorder == NULL || !recorder->open) {
+        return;
+    }
+    recorder->open = 0;
+    if (waldo__scrubber_finish(&recorder->scrubber, &rest) != WALDO_OK) {
+        fail(recorder, WALDO_ENOMEM, waldo_status_text(WALDO_ENOMEM));
+    }
+    write_chunk(recorder, &rest);
+    waldo__buf_free(&rest);
+    waldo__scrubber_init(&recorder->scrubber, recorder->secrets);
+    begin(&jw, &line, "end");
+    waldo__jw_str(&jw, "status", waldo__str(waldo_status_name(status)));
+    if (status != WALDO_OK) {
+        put(recorder, &jw, "message", waldo__str(waldo_error_message(error)));
+    }
+    end(recorder, &jw, &line);
+}
+
+void waldo__recorder_result(waldo__recorder *recorder, size_t item, int is_error, waldo_str text)
+{
+    waldo__json_writer jw;
+    waldo__buf line;
+
+    if (recorder == NULL) {
+        return;
+    }
+    begin(&jw, &line, "result");
+    waldo__jw_int(&jw, "item", (int64_t)item);
+    waldo__jw_bool(&jw, "is_error", is_error);
+    put(recorder, &jw, "text", text);
+    end(recorder, &jw, &line);
+}

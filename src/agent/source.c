@@ -1,0 +1,224 @@
+/*
+ * Where answers come from: a server, or a recording in its place. What goes to and fro is recorded
+ * here, too.
+ */
+#include "agent/run.h"
+
+#include "base/error.h"
+
+enum { HEAD_MAX = 64 * 1024, DEFAULT_IDLE_MS = 300 * 1000 };
+
+/* ---- on the way in ---- */
+
+/* Say once that the recording is not whole, and why. */
+static void check_recorder(waldo_run *run)
+{
+    waldo__buf text = WALDO__BUF_INIT(HEAD_MAX);
+    const char *why;
+
+    if (waldo__recorder_failure(run->recorder, &why) == WALDO_OK) {
+        return;
+    }
+    waldo__buf_printf(&text, "the recording could not be written and ends here: %s", why);
+    run->events.lost |= text.status != WALDO_OK;
+    waldo__events_text(&run->events, WALDO_EVENT_WARNING, waldo__buf_str(&text));
+    waldo__buf_free(&text);
+}
+
+static void take_head(void *userdata, const waldo__http_head *head)
+{
+    waldo_run *run = userdata;
+
+    waldo__recorder_head(run->recorder, head);
+    waldo__turn_head(run, head);
+}
+
+static waldo_status take_body(void *userdata, waldo_str bytes)
+{
+    waldo_run *run = userdata;
+
+    waldo__recorder_body(run->recorder, bytes);
+    return waldo__turn_body(run, bytes);
+}
+
+static void take_done(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_run *run = userdata;
+
+    run->transfer = NULL;
+    waldo__recorder_end(run->recorder, status, error);
+    check_recorder(run);
+    waldo__turn_done(run, status, error);
+}
+
+/* ---- a recording ---- */
+
+static const waldo__recording *recording_of(const waldo_run *run)
+{
+    return waldo__model_recording(run->agent->model);
+}
+
+int waldo__source_offline(const waldo_run *run)
+{
+    return recording_of(run) != NULL;
+}
+
+const waldo__recorded_result *waldo__source_result(const waldo_run *run, size_t item)
+{
+    return waldo__source_offline(run) ? waldo__recording_result(recording_of(run), item) : NULL;
+}
+
+static void play_end(waldo_run *run, waldo_status failed)
+{
+    const waldo__exchange *play = run->play;
+    waldo_status status = failed != WALDO_OK ? failed : play->status;
+    waldo_error *error = NULL;
+
+    run->play = NULL;
+    if (status != WALDO_OK) {
+        waldo_error_set(&error, status, WALDO_CLASS_TRANSPORT, "%.*s",
+                        (int)(play->message.len < HEAD_MAX ? play->message.len : HEAD_MAX),
+                        play->message.ptr);
+    }
+    take_done(run, status, error);
+    waldo_error_free(error);
+}
+
+/* The answer as far as somebody wants to read it. */
+static void play(void *userdata)
+{
+    waldo_run *run = userdata;
+    const waldo__exchange *exchange = run->play;
+    const waldo__http_head head = { exchange->http_status, exchange->answer_headers };
+    waldo_status status = WALDO_OK;
+
+    if (run->play_chunk == 0 && run->http_status == 0 && head.status != 0) {
+        take_head(run, &head);
+    }
+    while (run->play_chunk < exchange->chunks.count && status == WALDO_OK && !run->paused) {
+        status = take_body(run, exchange->chunks.at[run->play_chunk++]);
+    }
+    if (!run->paused || status != WALDO_OK) {
+        play_end(run, status);
+    }
+}
+
+/* What was recorded had no secrets, so what is compared with it has none. */
+static waldo_status start_playing(waldo_run *run, const waldo_model_request *request,
+                                  waldo_error **ret_err)
+{
+    waldo__exchange built = { .model = waldo__str(waldo__model_string(run->model)),
+                              .method = WALDO__S("POST"),
+                              .path = request->path,
+                              .headers = request->headers,
+                              .body = request->body };
+    waldo__buf headers, body;
+    waldo_status status;
+
+    waldo__run_clean(run, &built.headers, &headers);
+    waldo__run_clean(run, &built.body, &body);
+    status = waldo__recording_compare(recording_of(run), run->played, &built, ret_err);
+    if (status == WALDO_OK) {
+        run->play = waldo__recording_at(recording_of(run), run->played++);
+        run->play_chunk = 0;
+        waldo__task_queue(run->rt->loop, &run->play_task);
+    }
+    waldo__buf_free(&headers);
+    waldo__buf_free(&body);
+    return status;
+}
+
+/* ---- a server ---- */
+
+static waldo_status start_transfer(waldo_run *run, const waldo_model_request *request,
+                                   waldo_error **ret_err)
+{
+    const waldo_model_ops *ops = waldo__model_ops(run->model);
+    const waldo_model_options *options = waldo__model_options(run->model);
+    waldo__buf url = WALDO__BUF_INIT(HEAD_MAX), headers = WALDO__BUF_INIT(HEAD_MAX);
+    waldo_status status;
+
+    waldo__buf_add_str(&url, waldo__model_url(run->model));
+    waldo__buf_add_str(&url, request->path);
+    waldo__buf_add_str(&headers, request->headers);
+    for (const char *const *line = options->headers; line != NULL && *line != NULL; line++) {
+        waldo__buf_printf(&headers, "%s\n", *line);
+    }
+    status = url.status != WALDO_OK ? url.status : headers.status;
+    if (status != WALDO_OK) {
+        waldo_error_set(ret_err, status, WALDO_CLASS_USAGE, "URL or headers are too long");
+    } else {
+        status = waldo__http_start(
+            run->rt->http,
+            &(waldo__http_request){
+                .method = "POST",
+                .url = url.ptr,
+                .headers = waldo__buf_str(&headers),
+                .body = request->body,
+                .auth_header = run->key_name.len > 0 ? ops->auth_header : NULL,
+                .auth_prefix = ops->auth_prefix,
+                .auth_key = run->key_name.len > 0 ? run->key_name.ptr : NULL,
+                .replay = WALDO__REPLAY_NEVER, /* trying again is decided here, and told */
+                .connect_timeout_ms = options->connect_timeout_ms,
+                .idle_timeout_ms =
+                    options->idle_timeout_ms != 0 ? options->idle_timeout_ms : DEFAULT_IDLE_MS,
+                .compressed = !request->streamed,
+                .userdata = run,
+                .on_head = take_head,
+                .on_body = take_body,
+                .on_done = take_done },
+            &run->transfer, ret_err);
+    }
+    waldo__buf_free(&url);
+    waldo__buf_free(&headers);
+    return status;
+}
+
+/* ---- either ---- */
+
+void waldo__source_init(waldo_run *run)
+{
+    waldo__task_init(&run->play_task, play, run);
+}
+
+waldo_status waldo__source_start(waldo_run *run, const waldo_model_request *request,
+                                 waldo_error **ret_err)
+{
+    waldo_status status = waldo__source_offline(run) ? start_playing(run, request, ret_err)
+                                                     : start_transfer(run, request, ret_err);
+
+    if (status == WALDO_OK) {
+        waldo__recorder_request(run->recorder, run->model, request);
+    }
+    return status;
+}
+
+int waldo__source_open(const waldo_run *run)
+{
+    return run->transfer != NULL || run->play != NULL;
+}
+
+void waldo__source_pause(waldo_run *run, int paused)
+{
+    if (run->transfer != NULL) {
+        waldo__transfer_pause(run->transfer, paused);
+    } else if (run->play != NULL && !paused) {
+        waldo__task_queue(run->rt->loop, &run->play_task);
+    }
+}
+
+void waldo__source_drop(waldo_run *run)
+{
+    waldo_error *error = NULL;
+
+    if (run->transfer != NULL) {
+        waldo__transfer_drop(run->transfer);
+    }
+    waldo__task_cancel(run->rt->loop, &run->play_task);
+    run->transfer = NULL;
+    run->play = NULL;
+    waldo_error_set(&error, WALDO_ECANCELED, WALDO_CLASS_USAGE, "the request was cancelled");
+    waldo__recorder_end(run->recorder, WALDO_ECANCELED, error);
+    waldo_error_free(error);
+    check_recorder(run);
+}
