@@ -162,6 +162,22 @@ WALDO_API waldo_status waldo_run_send_parts(waldo_run *run, const waldo_part *pa
 WALDO_API waldo_status waldo_run_send_text(waldo_run *run, waldo_str text);
 
 /**
+ * Go on with another model, of any vendor, from the next request on. The epoch ends: the history is
+ * built anew, in the new model's form, with what only its own vendor understands left out. The
+ * epoch is recorded and told (WALDO_EVENT_EPOCH) before that request.
+ *
+ * @param run    exclusive; must be at rest
+ * @param model  gets a reference; what is wrong with it: waldo_model_error()
+ * @retval WALDO_OK      taken; nothing changes when it is the run's model already
+ * @retval WALDO_EINVAL  model is NULL
+ * @retval WALDO_EBUSY   the run works or waits
+ * @retval WALDO_ECLOSED the run is closed or its agent bad
+ * @return else the status of waldo_model_error(); the run keeps its model
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_status waldo_run_set_model(waldo_run *run, waldo_model *model);
+
+/**
  * Answer an approval request.
  *
  * @param run       exclusive

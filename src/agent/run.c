@@ -495,6 +495,31 @@ waldo_status waldo_run_send(waldo_run *run, const char *text)
     return text != NULL ? waldo_run_send_text(run, waldo__str(text)) : WALDO_EINVAL;
 }
 
+waldo_status waldo_run_set_model(waldo_run *run, waldo_model *model)
+{
+    if (run == NULL || run->broken || run->rt->closing) {
+        return WALDO_ECLOSED;
+    }
+    if (waldo__loop_forked(run->rt->loop)) {
+        return WALDO_EFORKED;
+    }
+    if (model == NULL || waldo_model_error(model) != NULL) {
+        return model == NULL ? WALDO_EINVAL : waldo_error_status(waldo_model_error(model));
+    }
+    if (run->state != WALDO_RUN_IDLE) {
+        return WALDO_EBUSY;
+    }
+    if (run->model == model) {
+        return WALDO_OK;
+    }
+    if (run->encoder != NULL) {
+        run->epoch_why = "another model";
+    }
+    waldo__run_use_model(run, model);
+    run->next_model = 0;
+    return WALDO_OK;
+}
+
 /* ---- driving ---- */
 
 static int has_come_to_rest(void *userdata)

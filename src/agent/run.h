@@ -103,8 +103,9 @@ struct waldo_run {
     waldo_error *journal_error; /* the store failed: the journal cannot go on */
 
     waldo_encoder *encoder;
-    int new_epoch;  /* its record is not handed to the store yet */
-    size_t encoded; /* items the encoder has */
+    int new_epoch;         /* its record is not handed to the store yet */
+    const char *epoch_why; /* why the next one begins; NULL: it is the first */
+    size_t encoded;        /* items the encoder has */
     waldo__transfer *transfer;
     waldo__recorder *recorder;   /* NULL: nothing is recorded */
     const waldo__exchange *play; /* the recorded answer that is being read */

@@ -510,10 +510,13 @@ void waldo__run_ask(waldo_run *run)
         return;
     }
     if (run->encoder == NULL) {
-        if (waldo__run_begin_epoch(run, "first request", &error) != WALDO_OK) {
+        const char *why = run->epoch_why != NULL ? run->epoch_why : "first request";
+
+        if (waldo__run_begin_epoch(run, why, &error) != WALDO_OK) {
             waldo__run_interrupt(run, WALDO_STOP_FAILED, error);
             return;
         }
+        run->epoch_why = NULL;
     }
     waldo__run_commit(run, build_and_send, NULL);
 }

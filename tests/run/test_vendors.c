@@ -1,0 +1,335 @@
+/*
+ * One conversation over the models of three vendors: each stand-in is a strict judge of its
+ * vendor's rules for histories, so that a run which ends well has kept them all.
+ */
+#include <waldo/sys/store.h>
+
+#include "fixture.h"
+
+enum { RESPONSES, MESSAGES, CHAT, VENDORS, MOST_RECORDS = 128 };
+
+/* ---- a store that keeps what it gets ---- */
+
+typedef struct kept_store {
+    char records[MOST_RECORDS][4096];
+    size_t count;
+    struct {
+        waldo_store_done_fn done;
+        void *userdata;
+    } waiting[MOST_RECORDS];
+    size_t waiting_count;
+} kept_store;
+
+static void kept_append(void *self, const char *stream, uint64_t expected_seq,
+                        const waldo_str *records, size_t count, waldo_store_done_fn done,
+                        void *userdata)
+{
+    kept_store *s = self;
+
+    (void)stream;
+    (void)expected_seq;
+    for (size_t i = 0; i < count && s->count < MOST_RECORDS; i++) {
+        snprintf(s->records[s->count++], sizeof s->records[0], "%.*s", (int)records[i].len,
+                 records[i].ptr);
+    }
+    s->waiting[s->waiting_count].done = done;
+    s->waiting[s->waiting_count++].userdata = userdata;
+}
+
+static void kept_commit(void *self)
+{
+    kept_store *s = self;
+    size_t count = s->waiting_count;
+
+    s->waiting_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        s->waiting[i].done(s->waiting[i].userdata, WALDO_OK);
+    }
+}
+
+static waldo_status kept_load(void *self, const char *stream, uint64_t from,
+                              waldo_store_record_fn each, void *userdata)
+{
+    (void)self;
+    (void)stream;
+    (void)from;
+    (void)each;
+    (void)userdata;
+    return WALDO_ENOTFOUND;
+}
+
+static void kept_destroy(void *self)
+{
+    (void)self;
+}
+
+static const waldo_store_ops kept_ops = {
+    .version = WALDO_STORE_VERSION,
+    .size = sizeof(waldo_store_ops),
+    .name = "kept",
+    .append = kept_append,
+    .load = kept_load,
+    .commit = kept_commit,
+    .destroy = kept_destroy,
+};
+
+/* ---- three vendors ---- */
+
+typedef struct vendors {
+    standin *servers[VENDORS];
+    waldo_model *models[VENDORS];
+    kept_store store;
+    char told[65536]; /* epochs, warnings and retries */
+} vendors;
+
+static int start(void **state)
+{
+    static const char *const names[] = { "responses", "messages", "chat" };
+    static const char *const kinds[] = { "openai", "anthropic", "chat" };
+    vendors *v = calloc(1, sizeof *v);
+
+    for (int i = 0; i < VENDORS; i++) {
+        char text[320];
+
+        v->servers[i] = standin_start(names[i], NULL);
+        if (v->servers[i] == NULL) {
+            return -1;
+        }
+        snprintf(text, sizeof text, "%s:%s#%s-agent", kinds[i], standin_url(v->servers[i]),
+                 kinds[i]);
+        v->models[i] = waldo_model_new(
+            &WALDO_MODEL(.model = text, .no_retries = 1,
+                         .quirks = i == MESSAGES ? "version=2026-10-21,cache=5m" : NULL));
+    }
+    *state = v;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    vendors *v = *state;
+
+    for (int i = 0; i < VENDORS; i++) {
+        waldo_model_unref(v->models[i]);
+        standin_stop(v->servers[i]);
+    }
+    free(v);
+    return 0;
+}
+
+static int fresh(void **state)
+{
+    vendors *v = *state;
+
+    memset(&v->store, 0, sizeof v->store);
+    v->told[0] = '\0';
+    for (int i = 0; i < VENDORS; i++) {
+        if (!standin_reset(v->servers[i])) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static void replies(vendors *v, int vendor, const char *json)
+{
+    char text[4096];
+
+    assert_true((size_t)snprintf(text, sizeof text, "{\"replies\": %s}", json) < sizeof text);
+    assert_true(standin_control(v->servers[vendor], text));
+}
+
+/* Pull all there is; what was told besides text and items is kept. */
+static waldo_status pull(vendors *v, waldo_run *run)
+{
+    const waldo_event *event;
+    waldo_status status;
+
+    while ((status = waldo_run_next(run, 20000, &event)) == WALDO_OK) {
+        waldo_event_kind kind = waldo_event_type(event);
+        size_t len = strlen(v->told);
+
+        if (kind == WALDO_EVENT_EPOCH || kind == WALDO_EVENT_WARNING || kind == WALDO_EVENT_RETRY) {
+            snprintf(v->told + len, sizeof v->told - len, "%s: %s\n", waldo_event_kind_name(kind),
+                     waldo_event_text(event).ptr);
+        }
+    }
+    return status;
+}
+
+/* A turn with another model, which must end with its answer and so many requests to it in all. */
+static void turn(vendors *v, waldo_run *run, int vendor, const char *prompt, const char *json,
+                 const char *answer, size_t requests)
+{
+    waldo_status status;
+
+    replies(v, vendor, json);
+    assert_int_equal(waldo_run_set_model(run, v->models[vendor]), WALDO_OK);
+    assert_int_equal(waldo_run_send(run, prompt), WALDO_OK);
+    status = pull(v, run);
+    if (status != WALDO_END || waldo_run_stop(run) != WALDO_STOP_ANSWERED) {
+        fail_msg("%s: %s", prompt, waldo_run_errmsg(run));
+    }
+    assert_string_equal(waldo_run_text(run), answer);
+    assert_int_equal(standin_request_count(v->servers[vendor]), requests);
+}
+
+static char *body(vendors *v, int vendor, size_t index, size_t *ret_len)
+{
+    char *text = standin_request_body(v->servers[vendor], index, ret_len);
+
+    assert_non_null(text);
+    return text;
+}
+
+/* Each request of a vendor begins as the one before it, but for the few bytes that close it. */
+static void expect_growth(vendors *v, int vendor, size_t count)
+{
+    for (size_t i = 0; i + 1 < count; i++) {
+        size_t before_len, after_len;
+        char *before = body(v, vendor, i, &before_len), *after = body(v, vendor, i + 1, &after_len);
+
+        assert_true(after_len > before_len);
+        assert_memory_equal(before, after, before_len - strlen("]}]}"));
+        free(before);
+        free(after);
+    }
+}
+
+static size_t occurrences(const char *text, const char *part)
+{
+    size_t count = 0;
+
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at += strlen(part)) {
+        count++;
+    }
+    return count;
+}
+
+#define ECHO(id, text)                                                                             \
+    "{\"id\":\"" id "\",\"name\":\"echo\",\"arguments\":\"{\\\"text\\\":\\\"" text "\\\"}\"}"
+
+/* The whole way round, and round again: nothing that was said is lost, nothing is refused. */
+static void all_the_way_round(void **state)
+{
+    vendors *v = *state;
+    waldo_store *store = waldo_store_from_ops(&kept_ops, &v->store);
+    waldo_runtime *rt = waldo_runtime_new(&WALDO_RUNTIME(.store = store));
+    int calls = 0;
+    waldo_agent *agent =
+        waldo_agent_new(&WALDO_AGENT(.model_object = v->models[RESPONSES],
+                                     .instructions = "Echo what you are told.",
+                                     .tools = WALDO_TOOLS(echo_tool(&calls, WALDO_PARALLEL_SAFE))));
+    waldo_run *run = waldo_run_new(rt, agent, NULL);
+    size_t len, epochs = 0;
+    char *text;
+
+    turn(v, run, RESPONSES, "one",
+         "[{\"reasoning\":\"Hm.\",\"text\":\"Look.\",\"phase\":\"commentary\",\"calls\":[" ECHO(
+             "call_1", "a") "," ECHO("call_2", "b") "]},{\"reasoning\":\"\",\"text\":\"ONE\"}]",
+         "ONE", 2);
+    turn(v, run, MESSAGES, "two",
+         "[{\"thinking\":\"Well.\",\"text\":\"Let me.\",\"calls\":[" ECHO("toolu_1", "c") "," ECHO(
+             "toolu_9", "d") "]},{\"thinking\":\"\",\"redacted\":\"Em8=\","
+                             "\"text\":\"TWO\"}]",
+         "TWO", 2);
+    turn(v, run, CHAT, "three",
+         "[{\"calls\":[" ECHO("call_1", "e") "," ECHO("c9", "f") "]},{\"text\":\"THREE\"}]",
+         "THREE", 2);
+    turn(v, run, RESPONSES, "four",
+         "[{\"reasoning\":\"So.\",\"calls\":[" ECHO("call_3", "g") "]},{\"text\":\"FOUR\"}]",
+         "FOUR", 4);
+    turn(v, run, MESSAGES, "five",
+         "[{\"thinking\":\"Yes.\",\"calls\":[" ECHO("toolu_2", "h") "]},{\"text\":\"FIVE\"}]",
+         "FIVE", 4);
+    assert_int_equal(calls, 8);
+    for (int i = 0; i < VENDORS; i++) {
+        expect_growth(v, i, i == CHAT ? 2 : 4); /* across the borders, too */
+    }
+
+    text = body(v, RESPONSES, 3, &len);
+    assert_int_equal(occurrences(text, "\"type\":\"reasoning\""), 3);
+    assert_int_equal(occurrences(text, "\"type\":\"function_call\""), 7);
+    assert_int_equal(occurrences(text, "\"type\":\"function_call_output\""), 7);
+    assert_contains(text, "\"phase\":\"commentary\"");
+    assert_lacks(text, "Well.");
+    free(text);
+    text = body(v, MESSAGES, 3, &len);
+    assert_int_equal(occurrences(text, "\"type\":\"thinking\""), 3);
+    assert_int_equal(occurrences(text, "\"type\":\"redacted_thinking\""), 1);
+    assert_int_equal(occurrences(text, "\"type\":\"tool_use\""), 8);
+    assert_int_equal(occurrences(text, "\"type\":\"tool_result\""), 8);
+    assert_contains(text, "ONE");
+    assert_contains(text, "THREE");
+    assert_lacks(text, "gAAAA");
+    free(text);
+    text = body(v, CHAT, 1, &len);
+    assert_int_equal(occurrences(text, "\"role\":\"tool\""), 6);
+    assert_contains(text, "Look.");
+    assert_lacks(text, "Well.");
+    assert_lacks(text, "Hm.");
+    free(text);
+
+    assert_string_equal(v->told, "epoch: first request\nepoch: another model\nepoch: another "
+                                 "model\nepoch: another model\nepoch: another model\n");
+    for (size_t i = 0; i < v->store.count; i++) {
+        epochs += strstr(v->store.records[i], "\"t\":\"epoch\"") != NULL;
+    }
+    assert_int_equal(epochs, 5);
+    waldo_agent_unref(agent);
+    waldo_runtime_finish(rt);
+    waldo_store_unref(store);
+}
+
+static void when_it_may_change(void **state)
+{
+    vendors *v = *state;
+    waldo_runtime *rt = waldo_runtime_new(NULL);
+    waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model_object = v->models[CHAT]));
+    waldo_model *bad = waldo_model_new(&WALDO_MODEL(.model = "openai:"));
+    waldo_run *run = waldo_run_new(rt, agent, NULL);
+
+    assert_int_equal(waldo_run_set_model(NULL, v->models[CHAT]), WALDO_ECLOSED);
+    assert_int_equal(waldo_run_set_model(run, NULL), WALDO_EINVAL);
+    assert_int_equal(waldo_run_set_model(run, bad), WALDO_EINVAL);
+    /* before the first request there is no epoch that could end */
+    turn(v, run, MESSAGES, "one", "[{\"text\":\"A\"}]", "A", 1);
+    assert_string_equal(v->told, "epoch: first request\n");
+    /* the same model is no change; there and back is one */
+    turn(v, run, MESSAGES, "two", "[{\"text\":\"B\"}]", "B", 2);
+    assert_string_equal(v->told, "epoch: first request\n");
+    assert_int_equal(waldo_run_set_model(run, v->models[CHAT]), WALDO_OK);
+    turn(v, run, MESSAGES, "three", "[{\"text\":\"C\"}]", "C", 3);
+    assert_string_equal(v->told, "epoch: first request\nepoch: another model\n");
+    expect_growth(v, MESSAGES, 3);
+    replies(v, MESSAGES, "[{\"text\":\"D\",\"stall_at\":20}]");
+    assert_int_equal(waldo_run_send(run, "four"), WALDO_OK);
+    while (standin_request_count(v->servers[MESSAGES]) < 4) {
+        waldo_runtime_step(rt, 20);
+    }
+    assert_int_equal(waldo_run_set_model(run, v->models[CHAT]), WALDO_EBUSY);
+    waldo_run_cancel(run);
+    assert_int_equal(pull(v, run), WALDO_END);
+    assert_int_equal(waldo_run_stop(run), WALDO_STOP_CANCELLED);
+    /* a failure of one vendor is mended by another */
+    replies(v, MESSAGES,
+            "[{\"status\":529,\"json\":{\"error\":{\"type\":\"overloaded_error\","
+            "\"message\":\"Overloaded\"}}}]");
+    assert_int_equal(waldo_run_send(run, "five"), WALDO_OK);
+    assert_int_equal(pull(v, run), WALDO_END);
+    assert_int_equal(waldo_run_status(run), WALDO_EPROVIDER);
+    turn(v, run, CHAT, "six", "[{\"text\":\"E\"}]", "E", 1);
+    waldo_model_unref(bad);
+    waldo_agent_unref(agent);
+    waldo_runtime_finish(rt);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(all_the_way_round, fresh),
+        cmocka_unit_test_setup(when_it_may_change, fresh),
+    };
+
+    return !!cmocka_run_group_tests(tests, start, stop);
+}
