@@ -93,6 +93,15 @@ def test_thinking_and_usage_are_told(agent, messages):
         412, 47, 300, 9]
 
 
+def test_usage_of_a_cut_answer_is_a_part(agent, messages):
+    messages.queue({"text": "some", "no_stop": True, "no_reason": True}, {"text": "done"})
+    done = agent("run", "--json", "x")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    cut, whole = [event for event in events if event["type"] == "usage"]
+    assert (cut["input_tokens"], cut["output_tokens"], cut["incomplete"]) == (412, 1, True)
+    assert (whole["input_tokens"], whole["output_tokens"], whole["incomplete"]) == (412, 47, False)
+
+
 def test_a_paused_turn_goes_on_by_itself(agent, messages):
     agent.args = ("-m", f"anthropic:{messages.url}#pause", "-s", "local:")
     done = agent("run", "x")

@@ -6,6 +6,11 @@
 
 #include "fixture.h"
 
+#define PNG     "\x89PNG\r\n\x1a\n" /* all that is looked at */
+#define PNG_B64 "iVBORw0KGgo="
+#define GIF     "GIF89a"
+#define GIF_B64 "R0lGODlh"
+
 enum { RESPONSES, MESSAGES, CHAT, VENDORS, MOST_RECORDS = 128 };
 
 /* ---- a store that keeps what it gets ---- */
@@ -157,15 +162,28 @@ static waldo_status pull(vendors *v, waldo_run *run)
     return status;
 }
 
+/* A result with an image. */
+static waldo_status show(void *userdata, waldo_tool_call *call)
+{
+    (void)userdata;
+    waldo_tool_call_add_image(call, (waldo_str){ GIF, sizeof GIF - 1 });
+    return waldo_tool_call_reply(call, "shown");
+}
+
 /* A turn with another model, which must end with its answer and so many requests to it in all. */
 static void turn(vendors *v, waldo_run *run, int vendor, const char *prompt, const char *json,
                  const char *answer, size_t requests)
 {
+    const waldo_part said[] = {
+        { .text = { prompt, strlen(prompt) } },
+        /* of the second prompt */
+        { .image = { PNG, strcmp(prompt, "two") == 0 ? sizeof PNG - 1 : 0 } },
+    };
     waldo_status status;
 
     replies(v, vendor, json);
     assert_int_equal(waldo_run_set_model(run, v->models[vendor]), WALDO_OK);
-    assert_int_equal(waldo_run_send(run, prompt), WALDO_OK);
+    assert_int_equal(waldo_run_send_parts(run, said, 2), WALDO_OK);
     status = pull(v, run);
     if (status != WALDO_END || waldo_run_stop(run) != WALDO_STOP_ANSWERED) {
         fail_msg("%s: %s", prompt, waldo_run_errmsg(run));
@@ -216,10 +234,12 @@ static void all_the_way_round(void **state)
     waldo_store *store = waldo_store_from_ops(&kept_ops, &v->store);
     waldo_runtime *rt = waldo_runtime_new(&WALDO_RUNTIME(.store = store));
     int calls = 0;
-    waldo_agent *agent =
-        waldo_agent_new(&WALDO_AGENT(.model_object = v->models[RESPONSES],
-                                     .instructions = "Echo what you are told.",
-                                     .tools = WALDO_TOOLS(echo_tool(&calls, WALDO_PARALLEL_SAFE))));
+    waldo_agent *agent = waldo_agent_new(
+        &WALDO_AGENT(.model_object = v->models[RESPONSES],
+                     .instructions = "Echo what you are told.",
+                     .tools = WALDO_TOOLS(
+                         echo_tool(&calls, WALDO_PARALLEL_SAFE),
+                         WALDO_TOOL(.name = "show", .call = show, .flags = WALDO_PARALLEL_SAFE))));
     waldo_run *run = waldo_run_new(rt, agent, NULL);
     size_t len, epochs = 0;
     char *text;
@@ -234,7 +254,8 @@ static void all_the_way_round(void **state)
                              "\"text\":\"TWO\"}]",
          "TWO", 2);
     turn(v, run, CHAT, "three",
-         "[{\"calls\":[" ECHO("call_1", "e") "," ECHO("c9", "f") "]},{\"text\":\"THREE\"}]",
+         "[{\"calls\":[" ECHO("call_1", "e") ",{\"id\":\"c9\",\"name\":\"show\",\"arguments\":\"{}"
+                                             "\"}," ECHO("c10", "f") "]},{\"text\":\"THREE\"}]",
          "THREE", 2);
     turn(v, run, RESPONSES, "four",
          "[{\"reasoning\":\"So.\",\"calls\":[" ECHO("call_3", "g") "]},{\"text\":\"FOUR\"}]",
@@ -249,22 +270,28 @@ static void all_the_way_round(void **state)
 
     text = body(v, RESPONSES, 3, &len);
     assert_int_equal(occurrences(text, "\"type\":\"reasoning\""), 3);
-    assert_int_equal(occurrences(text, "\"type\":\"function_call\""), 7);
-    assert_int_equal(occurrences(text, "\"type\":\"function_call_output\""), 7);
+    assert_int_equal(occurrences(text, "\"type\":\"function_call\""), 8);
+    assert_int_equal(occurrences(text, "\"type\":\"function_call_output\""), 8);
+    assert_int_equal(occurrences(text, PNG_B64), 1);
+    assert_int_equal(occurrences(text, GIF_B64), 1);
     assert_contains(text, "\"phase\":\"commentary\"");
     assert_lacks(text, "Well.");
     free(text);
     text = body(v, MESSAGES, 3, &len);
     assert_int_equal(occurrences(text, "\"type\":\"thinking\""), 3);
     assert_int_equal(occurrences(text, "\"type\":\"redacted_thinking\""), 1);
-    assert_int_equal(occurrences(text, "\"type\":\"tool_use\""), 8);
-    assert_int_equal(occurrences(text, "\"type\":\"tool_result\""), 8);
+    assert_int_equal(occurrences(text, "\"type\":\"tool_use\""), 9);
+    assert_int_equal(occurrences(text, "\"type\":\"tool_result\""), 9);
+    assert_int_equal(occurrences(text, PNG_B64), 1);
+    assert_int_equal(occurrences(text, GIF_B64), 1);
     assert_contains(text, "ONE");
     assert_contains(text, "THREE");
     assert_lacks(text, "gAAAA");
     free(text);
     text = body(v, CHAT, 1, &len);
-    assert_int_equal(occurrences(text, "\"role\":\"tool\""), 6);
+    assert_int_equal(occurrences(text, "\"role\":\"tool\""), 7);
+    assert_int_equal(occurrences(text, PNG_B64), 1);
+    assert_int_equal(occurrences(text, GIF_B64), 1);
     assert_contains(text, "Look.");
     assert_lacks(text, "Well.");
     assert_lacks(text, "Hm.");

@@ -154,6 +154,13 @@ const cases = {
     await refused(history(ask, { role: "assistant", content: [one, one] }, user(answers)), /ids must be unique/);
     await refused(history(said(first), user(answers)), /first message must use/);
     await refused(history(user(" ")), /must be non-empty/);
+    const image = (media_type, data) => ({ type: "image", source: { type: "base64", media_type, data } });
+    const shown = { ...answers[0], content: [image("image/png", "iVBORw0KGgo=")] };
+    assert.ok(await created(history(ask, said(first),
+      user([shown, answers[1], image("image/webp", "iVBORw0KGgo=")]))));
+    await refused(history(user([image("image/bmp", "iVBORw0KGgo=")])), /image.source/);
+    await refused(history(user([image("image/png", "no base64!")])), /invalid base64/);
+    await refused(history(ask, said(first), user([{ ...shown, is_error: true }, answers[1]])), /all content must be type/);
     await refused(history(ask, { role: "assistant", content: [] }, ask), /non-empty content/);
     await refused(history(ask, { role: "assistant", content: "so" }), /prefill/);
     await refused(history(ask, { role: "assistant", content: [{ ...two, input: "x" }] },

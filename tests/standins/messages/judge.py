@@ -1,4 +1,5 @@
 """Judges a Messages request as strictly as the vendor's own service does."""
+import base64
 import hashlib
 import json
 import pathlib
@@ -12,12 +13,14 @@ VERSIONS = ("2023-06-01", "2026-10-21")
 TOP_LEVEL = set("""model max_tokens messages system tools tool_choice thinking output_config stop_sequences metadata
     service_tier speed inference_geo container cache_control diagnostics stream temperature top_p top_k""".split())
 SAMPLING = ("temperature", "top_p", "top_k")
+IMAGES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 EFFORTS = {"low", "medium", "high", "xhigh", "max"}
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 USER_BLOCKS = {"text", "image", "document", "tool_result", "search_result"}
 MADE_BLOCKS = {"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "web_search_tool_result"}
 MEMBERS = {
     "text": {"type", "text", "citations", "cache_control"},
+    "image": {"type", "source", "cache_control", "transformations"},
     "thinking": {"type", "thinking", "signature"},
     "redacted_thinking": {"type", "data"},
     "tool_use": {"type", "id", "name", "input", "caller", "toolset_name", "cache_control"},
@@ -202,12 +205,36 @@ def check_block(block, role, where, version):
             raise bad(f"{where}.tool_use.input", "Input should be a valid dictionary")
     if kind == "thinking" and not (isinstance(block.get("thinking"), str) and isinstance(block.get("signature"), str)):
         raise bad(f"{where}.thinking.signature", "Field required")
+    if kind == "image":
+        check_image(block, where)
     if kind == "tool_result":
-        content = block.get("content", "")
-        parts = content if isinstance(content, list) else []
-        if any(part.get("type") not in ("text", "image", "document", "search_result") or
-               part["type"] == "text" and not part.get("text") for part in parts):
-            raise bad(f"{where}.tool_result.content", "text content blocks must be non-empty")
+        check_parts(block, f"{where}.tool_result.content")
+
+
+def check_image(block, where):
+    source = block.get("source", {})
+    if source.get("type") == "url" and source.get("url"):
+        return
+    if source.get("type") != "base64" or source.get("media_type") not in IMAGES:
+        raise bad(f"{where}.image.source", f"Input should be one of {sorted(IMAGES)}")
+    try:
+        base64.b64decode(source.get("data", ""), validate=True)
+    except ValueError as why:
+        raise bad(f"{where}.image.source.base64.data", "invalid base64 data") from why
+
+
+def check_parts(block, where):
+    """Of a result's content."""
+    parts = block["content"] if isinstance(block.get("content"), list) else []
+    for part in parts:
+        if part.get("type") not in ("text", "image", "document", "search_result"):
+            raise bad(where, "Input tag does not match any of the expected tags")
+        if part["type"] == "text" and not part.get("text"):
+            raise bad(where, "text content blocks must be non-empty")
+        if part["type"] == "image":
+            check_image(part, where)
+    if block.get("is_error") and any(part["type"] != "text" for part in parts):
+        raise bad(where, "all content must be type \"text\" if \"is_error\" is true")
 
 
 def unanswered(at, ids):
