@@ -141,6 +141,11 @@ static int set_record(args *a, const char *value)
     return EXIT_DONE;
 }
 
+static int set_image(args *a, const char *value)
+{
+    return add_to_list(a->images, MAX_IMAGES, value, "images");
+}
+
 static int set_apply(args *a, const char *value)
 {
     return parse_answer(value, &a->apply);
@@ -294,6 +299,8 @@ static const option_row rows[] = {
     { 'w', 1, "workspace", "DIR", "the directory to work on", set_dir },
     { 'M', 0, "mode", modes, "how the directory goes in; default copy", set_mode },
     { 'p', 0, "patch", "FILE", "save what changed in the copy as a patch", set_patch },
+    { 'g', 0, "image", "FILE", "an image for the model, behind the prompt; may be given again",
+      set_image },
     { 'a', 0, "apply", answers, "apply the patch to the directory; default ask on a terminal",
       set_apply },
     { 'A', 0, "approve", answers,

@@ -22,7 +22,7 @@ enum {
 
 typedef enum answer { ANSWER_DEFAULT, ANSWER_ASK, ANSWER_NEVER, ANSWER_ALWAYS } answer;
 
-enum { MAX_MODELS = 8, MAX_SANDBOXES = 8, MAX_ENV = 64 };
+enum { MAX_MODELS = 8, MAX_SANDBOXES = 8, MAX_ENV = 64, MAX_IMAGES = 20 };
 
 /* Everything the command line can say, whatever the command. */
 typedef struct args {
@@ -35,6 +35,7 @@ typedef struct args {
     waldo_workspace_mode mode;
     const char *patch;
     const char *record;
+    const char *images[MAX_IMAGES + 1];
     answer apply;
     answer approve;
     const char *instructions;
@@ -100,6 +101,9 @@ const char *config_get(const char *key);
 int choose_model(args *a);
 int choose_facts(args *a); /* facts.c: read the file of --facts, or of the configuration */
 void choose_sandbox(args *a);
+
+/* images.c: give a run its prompt and the images of --image; an exit code. */
+int send_prompt(const args *a, waldo_run *run, const char *prompt);
 
 /* ---- text.c ---- */
 

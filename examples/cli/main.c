@@ -8,7 +8,7 @@
 
 const command commands[] = {
     { "run", "[options] [--] PROMPT", "give one prompt to an agent; PROMPT - reads standard input",
-      "mkHswMpaAiejotLbfRTcExCqv", EXIT_USAGE, cmd_run },
+      "mkHswMpagAiejotLbfRTcExCqv", EXIT_USAGE, cmd_run },
     { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAitLbfRTEcxCqv",
       EXIT_USAGE, cmd_chat },
     { "exec", "[options] [--] COMMAND [ARG]...",

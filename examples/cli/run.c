@@ -50,10 +50,15 @@ static int run_one(const args *a, const char *prompt)
     int code = session_open(&s, a);
 
     if (code == EXIT_DONE) {
-        s.run = waldo_run_new(
-            s.rt, s.agent, &WALDO_RUN(.prompt = prompt, .cancel = s.cancel, .record = a->record));
-        code = s.run != NULL ? finish_run(&s, s.run, a->patch, drive(&s, s.run))
-                             : show_end(a, NULL, NULL, WALDO_ENOMEM);
+        int has_images = a->images[0] != NULL;
+
+        s.run = waldo_run_new(s.rt, s.agent,
+                              &WALDO_RUN(.prompt = has_images ? NULL : prompt, .cancel = s.cancel,
+                                         .record = a->record));
+        code = s.run == NULL ? show_end(a, NULL, NULL, WALDO_ENOMEM)
+               : has_images  ? send_prompt(a, s.run, prompt)
+                             : EXIT_DONE;
+        code = code == EXIT_DONE ? finish_run(&s, s.run, a->patch, drive(&s, s.run)) : code;
     }
     session_close(&s);
     return was_interrupted() ? EXIT_INTERRUPTED : code;
@@ -72,6 +77,9 @@ static int check_options(const args *a)
     }
     if (a->each != NULL && (a->approve == ANSWER_ASK || a->apply == ANSWER_ASK)) {
         return usage_error("--each cannot ask: runs go on side by side");
+    }
+    if (a->each != NULL && a->images[0] != NULL) {
+        return usage_error("--image is for one run, without --each");
     }
     if (a->each == NULL && (a->out_dir != NULL || a->jobs > 0)) {
         return usage_error("--out and --jobs are for --each");

@@ -106,6 +106,8 @@ int session_open(session *s, const args *a)
     model = make_model(a);
     s->agent = waldo_agent_new(
         &WALDO_AGENT(.model_object = model, .fallback_models = a->fallbacks, .spec = s->spec,
+                     .capabilities =
+                         a->images[0] != NULL ? WALDO_SHELL | WALDO_FILES | WALDO_VIEW_IMAGE : 0,
                      .instructions = a->instructions, .approve = approve_policy(a),
                      .tool_choice = a->tool_choice, .tool_choice_name = a->tool_choice_name,
                      .temperature = a->has_temperature ? &a->temperature : NULL,

@@ -157,7 +157,7 @@ static waldo_status append_group(waldo_run *run, size_t end, waldo_error **ret_e
         if (first + i < run->plain_until) {
             items[i].raw = WALDO__S("");
         }
-        status = waldo__run_sent_text(run, first + i, &items[i].text, &rooms[i]);
+        status = waldo__run_sent_item(run, first + i, &items[i], &rooms[i]);
     }
     status = status == WALDO_OK
                  ? waldo__model_ops(run->model)->append(run->encoder, items, count, ret_err)

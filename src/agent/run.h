@@ -283,8 +283,11 @@ int waldo__run_shorten(waldo_run *run);
 /* Bytes of the item's text that are sent, but for a note. */
 size_t waldo__run_sent_len(const waldo_run *run, size_t index);
 
-/* Replace the item's text by what is sent of it; room is freed by the caller, come what may. */
-waldo_status waldo__run_sent_text(const waldo_run *run, size_t index, waldo_str *text,
+/* Images of the item that are sent: all or none. */
+size_t waldo__run_sent_images(const waldo_run *run, size_t index);
+
+/* Leave of an item what is sent of it; room is freed by the caller, come what may. */
+waldo_status waldo__run_sent_item(const waldo_run *run, size_t index, waldo_item *item,
                                   waldo__buf *room);
 
 /* ---- epoch.c ---- */

@@ -38,6 +38,19 @@ size_t waldo__run_sent_len(const waldo_run *run, size_t index)
     return len < most ? len : most;
 }
 
+/* Images of old results go whole: what they show was answered. */
+static size_t images_allowed(const waldo_run *run, size_t index, size_t newest)
+{
+    const waldo_item *item = waldo__transcript_item(&run->transcript, index);
+
+    return index < newest && item->kind == WALDO_ITEM_TOOL_RESULT ? 0 : item->media_count;
+}
+
+size_t waldo__run_sent_images(const waldo_run *run, size_t index)
+{
+    return images_allowed(run, index, run->cut_newest);
+}
+
 /* Where the results behind the last part of an answer begin. */
 static size_t newest_results(const waldo_run *run)
 {
@@ -56,7 +69,8 @@ int waldo__run_shorten(waldo_run *run)
     int gains = 0;
 
     for (size_t i = 0; i < until && !gains; i++) {
-        gains = waldo__run_sent_len(run, i) > allowance(run, i, until, newest);
+        gains = waldo__run_sent_len(run, i) > allowance(run, i, until, newest) ||
+                waldo__run_sent_images(run, i) > images_allowed(run, i, newest);
     }
     if (gains) {
         run->cut_until = until;
@@ -65,15 +79,11 @@ int waldo__run_shorten(waldo_run *run)
     return gains;
 }
 
-waldo_status waldo__run_sent_text(const waldo_run *run, size_t index, waldo_str *text,
-                                  waldo__buf *room)
+/* The text with its middle left out. */
+static void cut_middle(waldo_str *text, size_t most, waldo__buf *room)
 {
-    size_t most = allowance(run, index, run->cut_until, run->cut_newest), head, tail;
+    size_t head, tail;
 
-    waldo__buf_init(room, KEEP_NEWEST + NOTE_MAX);
-    if (text->len <= most) {
-        return WALDO_OK;
-    }
     head = waldo__utf8_cut(*text, most / 2);
     tail = text->len - most / 2;
     while (tail < text->len && ((unsigned char)text->ptr[tail] & 0xc0) == 0x80) {
@@ -86,5 +96,26 @@ waldo_status waldo__run_sent_text(const waldo_run *run, size_t index, waldo_str 
                       tail - head);
     waldo__buf_add(room, text->ptr + tail, text->len - tail);
     *text = waldo__buf_str(room);
+}
+
+waldo_status waldo__run_sent_item(const waldo_run *run, size_t index, waldo_item *item,
+                                  waldo__buf *room)
+{
+    size_t most = allowance(run, index, run->cut_until, run->cut_newest);
+    size_t images = waldo__run_sent_images(run, index);
+
+    waldo__buf_init(room, KEEP_NEWEST + NOTE_MAX);
+    if (item->text.len > most) {
+        cut_middle(&item->text, most, room);
+    }
+    if (images < item->media_count) {
+        if (room->len == 0) {
+            waldo__buf_add_str(room, item->text);
+        }
+        waldo__buf_printf(room, "%s[%zu image%s left out]", room->len > 0 ? "\n" : "",
+                          item->media_count, item->media_count == 1 ? "" : "s");
+        item->text = waldo__buf_str(room);
+        item->media_count = images;
+    }
     return room->status;
 }

@@ -137,7 +137,8 @@ static int64_t estimate(const waldo_run *run)
     for (size_t i = counted ? run->context_items : 0; i < run->transcript.count; i++) {
         const waldo_item *item = waldo__transcript_item(&run->transcript, i);
 
-        bytes += waldo__run_sent_len(run, i) + item->args.len + item->media_count * IMAGE_BYTES;
+        bytes += waldo__run_sent_len(run, i) + item->args.len +
+                 waldo__run_sent_images(run, i) * IMAGE_BYTES;
     }
     return known(run->context_tokens) + (int64_t)(bytes / BYTES_A_TOKEN);
 }

@@ -283,3 +283,32 @@ def test_another_model_goes_on(agent, chat):
     done = agent("run", "-m", f"chat:{chat.url}#second", "x")
     assert (done.returncode, done.stdout) == (0, "from the second\n"), done.stderr
     assert [json.loads(request["body"])["model"] for request in chat.requests()] == ["none", "second"]
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_images_go_with_the_prompt(agent, chat, tmp_path):
+    chat.queue({"text": "a cat"})
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "b.gif").write_bytes(b"GIF89a")
+    done = agent("run", "--image", tmp_path / "a.png", "--image", tmp_path / "b.gif", "what?")
+    assert (done.returncode, done.stdout) == (0, "a cat\n"), done.stderr
+    request = chat.requests()[-1]["json"]
+    assert request["messages"][-1]["content"] == [
+        {"type": "text", "text": "what?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+        {"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlh"}}]
+    assert "view_image" in [tool["function"]["name"] for tool in request["tools"]]
+
+
+def test_images_that_cannot_be_sent_are_named(agent, chat, tmp_path):
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "large").write_bytes(PNG + bytes(10 << 20))
+    for file, says in ((tmp_path / "text", "takes PNG, JPEG, GIF and WebP"), (tmp_path / "none", "No such file"),
+                       (tmp_path / "large", "larger than 10 MiB"), (tmp_path, "Is a directory")):
+        done = agent("run", "--image", file, "x")
+        assert done.returncode == 2 and says in done.stderr, done.stderr
+    done = agent("run", "--each", "*", "--image", tmp_path / "text", "x")
+    assert done.returncode == 2 and "without --each" in done.stderr
+    assert chat.requests() == []

@@ -328,6 +328,36 @@ static void old_results_are_cut_further(void **state)
     waldo_agent_unref(agent);
 }
 
+static waldo_status picture(void *userdata, waldo_tool_call *call)
+{
+    (void)userdata;
+    assert_int_equal(waldo_tool_call_add_image(call, (waldo_str){ "GIF89a", 6 }), WALDO_OK);
+    return waldo_tool_call_reply(call, "look");
+}
+
+/* Images of results that were answered go; those the model has not seen yet stay. */
+static void old_images_are_left_out(void **state)
+{
+    fixture *f = *state;
+    waldo_agent *agent = agent_of(f, NULL, WALDO_TOOL(.name = "talk", .call = picture));
+    waldo_run *run;
+    char *body, *behind;
+    size_t len;
+
+    fixture_replies(f, "[{\"calls\":[" TALK("c1") "]},{\"calls\":[" TALK(
+                           "c2") "]}," TOO_LONG ",{\"text\":\"good\"}]");
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    body = standin_request_body(f->server, 3, &len);
+    assert_contains(body, "look\\n[1 image left out]");
+    behind = strstr(body, "look\\n[image 1 attached below]");
+    assert_non_null(behind);
+    assert_contains(behind, "data:image/gif");
+    assert_null(strstr(strstr(body, "data:image/gif") + 1, "data:image/gif"));
+    free(body);
+    waldo_agent_unref(agent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +372,7 @@ int main(void)
         ROW(a_large_result_is_sent_shorter_once),
         ROW(what_stays_too_long_fails_by_name),
         ROW(old_results_are_cut_further),
+        ROW(old_images_are_left_out),
 #undef ROW
     };
 
