@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,9 @@ import pytest
 IMAGE = "waldo-test-busybox"
 EMPTY = "waldo-test-empty"
 START_S = 90
+# Beside its own runc. Debian's runsc takes the network of a container for the host's where the kernel is 6.11 or newer.
+RUNTIMES = {"crun": [], "runsc": ["--network=none"]}
+HYBRID = pathlib.Path("/sys/fs/cgroup/unified")  # crun starts nothing where it sees both kinds of control groups
 
 
 class Connection(http.client.HTTPConnection):
@@ -79,17 +83,29 @@ class Engine:
                                   "application/x-tar")
         assert status == 200, answer
 
+    def runtimes(self):
+        """Those it can start containers with."""
+        return self.ask("GET", "/v1.41/info")[1]["Runtimes"]
+
     # ---- our own one
 
     def start(self):
         prefix = [] if os.geteuid() == 0 else ["sudo", "-n"]
+        path = os.environ["PATH"] + ":/usr/sbin:/sbin"
+        found = {name: shutil.which(name, path=path) for name in RUNTIMES}
+        (self.folder / "daemon.json").write_text(
+            json.dumps({"runtimes": {name: {"path": place, "runtimeArgs": RUNTIMES[name]}
+                                     for name, place in found.items() if place}}))
+        if HYBRID.is_dir():
+            prefix += ["unshare", "--mount", "--propagation", "slave", "sh", "-c", f'umount {HYBRID}; exec "$@"', "sh"]
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [*prefix, "dockerd", "--data-root", str(self.folder / "data"), "--exec-root", str(self.folder / "exec"),
+                [*prefix, "dockerd", "--config-file", str(self.folder / "daemon.json"),
+                 "--data-root", str(self.folder / "data"), "--exec-root", str(self.folder / "exec"),
                  "--pidfile", str(self.folder / "pid"), "-H", self.url, "--group", grp.getgrgid(os.getegid()).gr_name,
                  "--bridge=none", "--iptables=false", "--ip6tables=false"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
+                env={**os.environ, "PATH": path})
         ready = self.wait(lambda: self.process.poll() is not None or self.answers(), START_S)
         assert ready and self.process.poll() is None, \
             "dockerd did not start:\n" + (self.folder / "log").read_text(errors="replace")[-3000:]
