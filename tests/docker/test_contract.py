@@ -9,20 +9,25 @@ import pytest
 from dockerd import IMAGE
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
-PROGRAM = BUILD / "tests" / "contract" / "test-contract"
+CONTRACT = BUILD / "tests" / "contract"
+PROGRAM = CONTRACT / "test-contract"
 GROUPS = re.search(r"BACKEND (\S+) ", subprocess.run([PROGRAM], capture_output=True, check=False, text=True).stderr)[1]
 FOUND = {}  # (group, case) -> column -> word
 
 
-def contract(column, backend, group, target="", env=None):
-    done = subprocess.run([PROGRAM, backend, group, target], env={**os.environ, **(env or {})}, capture_output=True,
-                          timeout=600, check=False)
+def cases(column, group, *command, env=None):
+    """Runs a program of cases, and notes what it says of each."""
+    done = subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, timeout=600, check=False)
     said = (done.stdout + done.stderr).decode(errors="replace")
     for word, case in re.findall(r"^\[\s+(OK|SKIPPED|FAILED)\s+\] ([a-z]\w+)\r?$", said, re.M):
         word = {"OK": "pass", "SKIPPED": "not offered", "FAILED": "FAILED"}[word]
         FOUND.setdefault((group, case), {}).setdefault(column, word)
     assert done.returncode == 0, said
     assert int(re.search(r"\[  PASSED  \] (\d+) test", said)[1]) > 0
+
+
+def contract(column, backend, group, target="", env=None):
+    cases(column, group, PROGRAM, backend, group, target, env=env)
 
 
 @pytest.mark.parametrize("group", GROUPS.split("|"))
@@ -47,17 +52,14 @@ def test_others(backend, group):
 def test_apply_patch(engine):
     """The worked cases, as on fake and local."""
     golden = pathlib.Path(__file__).parents[1] / "tools" / "golden"
-    done = subprocess.run([BUILD / "tests" / "tools" / "test-tools-patch", f"docker:{IMAGE}", golden],
-                          env={**os.environ, "DOCKER_HOST": engine.url}, capture_output=True, timeout=300, check=False)
-    assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
+    cases("docker", "patch", BUILD / "tests" / "tools" / "test-tools-patch", f"docker:{IMAGE}", golden,
+          env={"DOCKER_HOST": engine.url})
     assert engine.wait(lambda: not engine.containers()), engine.containers()
 
 
 def test_faults(engine):
     """Those of tests/contract/peer_faults.txt."""
-    done = subprocess.run([BUILD / "tests" / "contract" / "test-faults", f"docker:{IMAGE}", "/"],
-                          env={**os.environ, "DOCKER_HOST": engine.url}, capture_output=True, timeout=300, check=False)
-    assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
+    cases("docker", "faults", CONTRACT / "test-faults", f"docker:{IMAGE}", "/", env={"DOCKER_HOST": engine.url})
     assert engine.wait(lambda: not engine.containers()), engine.containers()
 
 

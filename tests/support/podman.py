@@ -56,9 +56,13 @@ class Podman(dockerd.Engine):
         subprocess.run(self.command("import", "-q", "-", name), input=data, check=True, capture_output=True)
 
     def containers(self):
-        """Podman 4.3 may list one that it has removed already, and then fails to say more than that it is not known."""
-        found = super().containers()
-        return [] if isinstance(found, dict) and "container not known" in found.get("cause", "") else found
+        """Podman 4.3 may fail to list while one is being removed, with no more than that it is not known: ask again."""
+        def asked():
+            found[:] = [super(Podman, self).containers()]
+            return isinstance(found[0], list)
+        found = []
+        assert self.wait(asked, START_S), found
+        return found[0]
 
     def end(self, *_):
         self.process.terminate()
