@@ -390,10 +390,6 @@ static bool open_place(const struct frame *frame, const struct request *request,
     if (!request->has_root) {
         return true;
     }
-    if (!have_openat2()) {
-        out_done(frame->id, ENOSYS, WALDO_HAND_WHERE_BENEATH, 0, 0);
-        return false;
-    }
     ret_place->beneath = true;
     ret_place->root = open_path(request->root, O_PATH | O_DIRECTORY);
     if (ret_place->root < 0) {

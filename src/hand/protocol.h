@@ -94,7 +94,7 @@ enum waldo_hand_reply {
 #define WALDO_HAND_ARCH_ARM64  2u
 
 #define WALDO_HAND_FEATURE_TREE    (UINT64_C(1) << 0) /* /proc is there: trees can be ended */
-#define WALDO_HAND_FEATURE_BENEATH (UINT64_C(1) << 1) /* openat2 works: ROOT fields are accepted */
+#define WALDO_HAND_FEATURE_BENEATH (UINT64_C(1) << 1) /* openat2 works: links below ROOT, too */
 #define WALDO_HAND_FEATURE_PTY     (UINT64_C(1) << 2) /* terminals can be opened */
 #define WALDO_HAND_FEATURE_JOBS    (UINT64_C(1) << 3) /* RUN_KEEP, LABEL, JOB_* */
 #define WALDO_HAND_FEATURE_LEASE   (UINT64_C(1) << 4) /* it outlives its sessions */
@@ -212,7 +212,6 @@ enum waldo_hand_where {
     WALDO_HAND_WHERE_PATH = 4,    /* PATH (or a directory on the way) */
     WALDO_HAND_WHERE_TO = 5,      /* TO */
     WALDO_HAND_WHERE_IO = 6,      /* reading, writing, closing, renaming */
-    WALDO_HAND_WHERE_BENEATH = 7, /* ROOT given, openat2 not offered by the kernel */
     WALDO_HAND_WHERE_CANCELLED = 8,
     WALDO_HAND_WHERE_UNSUPPORTED = 9, /* a reserved type, flag or field, or an unknown one */
 };

@@ -237,7 +237,7 @@ ssize_t read_link(int dirfd, const char *path, char *buf, size_t size)
     return syscall(SYS_readlinkat, dirfd, path, buf, size);
 }
 
-int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
+static int open_how(int dirfd, const char *path, int flags, mode_t mode)
 {
     struct how how = { .flags = (uint64_t)flags | O_CLOEXEC,
                        .mode = mode,
@@ -259,13 +259,53 @@ bool have_openat2(void)
     static enum { UNKNOWN, YES, NO } answer;
 
     if (answer == UNKNOWN) {
-        int fd = open_beneath(AT_FDCWD, ".", O_PATH | O_DIRECTORY, 0);
+        int fd = open_how(AT_FDCWD, ".", O_PATH | O_DIRECTORY, 0);
 
         /* Old container engines answer EPERM to calls that their filter does not know. */
         answer = fd >= 0 || (errno != ENOSYS && errno != EPERM) ? YES : NO;
         close_fd(&fd);
     }
     return answer == YES;
+}
+
+/* The same in steps, for kernels and filters without openat2: it follows no link at all. */
+static int walk(int dirfd, const char *path, int flags, mode_t mode)
+{
+    int at = dirfd, fd = -1;
+    bool last = false;
+
+    while (!last) {
+        size_t len = strcspn(path, "/"), skip = len + strspn(path + len, "/");
+        char name[256];
+
+        last = path[skip] == '\0';
+        errno = len < sizeof name ? EXDEV : ENAMETOOLONG;
+        fd = -1;
+        if (len > 0 && len < sizeof name) {
+            memcpy(name, path, len);
+            name[len] = '\0';
+            if (strcmp(name, "..") != 0) {
+                fd = open_at(at, name, (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW, mode);
+            }
+        }
+        if (at != dirfd) {
+            int err = errno;
+
+            close(at);
+            errno = err;
+        }
+        if (fd < 0) {
+            return -1;
+        }
+        at = fd;
+        path += skip;
+    }
+    return fd;
+}
+
+int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
+{
+    return (have_openat2() ? open_how : walk)(dirfd, path, flags, mode);
 }
 
 bool filter_openat2(void)

@@ -6,11 +6,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +28,7 @@
 
 const char *client_program;
 int client_stream_room;
+int client_without_openat2;
 
 static const uint8_t nonce[WALDO_HAND_NONCE_LEN] = "0123456789abcde";
 
@@ -54,6 +59,22 @@ uint64_t test_now_ms(void)
     return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+static void filter_openat2(void)
+{
+    static struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = { sizeof code / sizeof *code, code };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        _exit(98);
+    }
+}
+
 pid_t client_exec(const char *mode, const char *address, const char *lease, int fd)
 {
     pid_t pid = fork();
@@ -62,6 +83,9 @@ pid_t client_exec(const char *mode, const char *address, const char *lease, int 
     if (pid == 0) {
         dup2(fd, 0);
         dup2(fd, 1);
+        if (client_without_openat2) {
+            filter_openat2();
+        }
         execl(client_program, "waldo-hand", mode, address, lease, (char *)NULL);
         _exit(99);
     }

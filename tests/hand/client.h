@@ -49,7 +49,8 @@ enum need {
 };
 void needs(enum need need);
 int client_emulated(void);
-extern int client_stream_room; /* bytes the next hand can send without being read; 0: some */
+extern int client_stream_room;     /* bytes the next hand can send without being read; 0: some */
+extern int client_without_openat2; /* the next hand: as on an old kernel */
 
 void client_open(struct client *client); /* greeted */
 void client_spawn(struct client *client);

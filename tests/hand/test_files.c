@@ -448,8 +448,7 @@ static void test_beneath(void **state)
 
     (void)state;
     if ((hand.hello.features & WALDO_HAND_FEATURE_BENEATH) == 0) {
-        assert_done(ask(WALDO_HAND_READ, beneath("x", 0)), ENOSYS, WALDO_HAND_WHERE_BENEATH);
-        return;
+        skip();
     }
     assert_int_equal(symlink("/etc", in_dir("link")), 0);
     assert_int_equal(symlink("/etc/passwd", in_dir("abs")), 0);
@@ -481,6 +480,47 @@ static void test_beneath(void **state)
     file = beneath("x", 0);
     file.root = WALDO__S("/no/such/root");
     assert_done(ask(WALDO_HAND_READ, file), ENOENT, WALDO_HAND_WHERE_ROOT);
+}
+
+/* From here on the hands of this program are without openat2. */
+static void test_beneath_without_openat2(void **state)
+{
+    static const char *const outside[] = { "../x", "in/../../x", "/etc/passwd", "in/.." };
+    static const char *const links[] = { "link/passwd", "abs", "inner/f" };
+    waldo__hand_file file;
+
+    close_hand(state);
+    client_without_openat2 = 1;
+    open_hand(state);
+    assert_int_equal(hand.hello.features & WALDO_HAND_FEATURE_BENEATH, 0);
+    assert_int_equal(symlink("/etc", in_dir("link")), 0);
+    assert_int_equal(symlink("/etc/passwd", in_dir("abs")), 0);
+    assert_int_equal(symlink("in", in_dir("inner")), 0);
+    assert_done(write_file(beneath("in//new/./f", WALDO_HAND_FILE_PARENTS), WALDO__S("inside")), 0,
+                0);
+    assert_done(write_file(beneath("in/f", WALDO_HAND_FILE_ATOMIC), WALDO__S("x")), 0, 0);
+    assert_string_equal(waldo__buf_str(&ask(WALDO_HAND_READ, beneath("in/new/f", 0))->data).ptr,
+                        "inside");
+    for (size_t i = 0; i < WALDO__COUNT(outside); i++) {
+        assert_int_not_equal(ask(WALDO_HAND_READ, beneath(outside[i], 0))->done.err, 0);
+        assert_int_not_equal(write_file(beneath(outside[i], 0), WALDO__S("x"))->done.err, 0);
+    }
+    for (size_t i = 0; i < WALDO__COUNT(links); i++) {
+        int err = i == 1 ? ELOOP : ENOTDIR;
+
+        assert_done(ask(WALDO_HAND_READ, beneath(links[i], 0)), err, WALDO_HAND_WHERE_PATH);
+        assert_done(write_file(beneath(links[i], 0), WALDO__S("x")), err, WALDO_HAND_WHERE_PATH);
+    }
+    assert_done(ask(WALDO_HAND_LIST, beneath("link", 0)), ENOTDIR, WALDO_HAND_WHERE_PATH);
+    file = beneath("in/f", 0);
+    file.to = WALDO__S("link/f");
+    assert_done(ask(WALDO_HAND_RENAME, file), ENOTDIR, WALDO_HAND_WHERE_TO);
+    file.to = WALDO__S("g");
+    assert_done(ask(WALDO_HAND_RENAME, file), 0, 0);
+    assert_done(ask(WALDO_HAND_STAT, beneath("g", 0)), 0, 0);
+    assert_done(ask(WALDO_HAND_REMOVE, beneath("in", WALDO_HAND_FILE_RECURSIVE)), 0, 0);
+    assert_done(ask(WALDO_HAND_LIST, beneath(".", 0)), 0, 0);
+    assert_int_equal(access("/etc/passwd", F_OK), 0);
 }
 
 static void test_many_reads_at_once(void **state)
@@ -526,6 +566,7 @@ int main(int argc, char **argv)
         CASE(test_rename),
         CASE(test_beneath),
         CASE(test_many_reads_at_once),
+        CASE(test_beneath_without_openat2),
     };
 
     client_program = argc > 1 ? argv[1] : "waldo-hand";
