@@ -26,6 +26,12 @@ struct waldo__multi {
     waldo__timer timer; /* curl's one timer */
     waldo__task kick;   /* its timeout of 0, which must not be answered within the callback */
     int starved;        /* memory was out for a watch or timer: it is polled until it is empty */
+    /*
+     * Memory was out for what libcurl knows of a socket, maybe of one that it would use again: what
+     * it destroyed then (transfers of a socket, singlesocket() of its multi.c) it divides by later.
+     * It is polled, which does not look there, and is replaced once it is empty.
+     */
+    int spoiled;
     waldo__timer poll;
 };
 

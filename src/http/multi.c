@@ -46,6 +46,7 @@ static void act(waldo__multi *multi, curl_socket_t fd, int flags)
 
     if (curl_multi_socket_action(multi->curl, fd, flags, &running) != CURLM_OK) {
         multi->starved = 1;
+        multi->spoiled = 1;
     }
     take_results(multi);
     look_later(multi);
@@ -83,7 +84,11 @@ static void on_ready(void *userdata, unsigned events)
     flags |= events & WALDO__READ ? CURL_CSELECT_IN : 0;
     flags |= events & WALDO__WRITE ? CURL_CSELECT_OUT : 0;
     flags |= events & WALDO__HANGUP ? CURL_CSELECT_ERR : 0;
-    act(sock->multi, sock->fd, flags);
+    if (sock->multi->starved) {
+        look(sock->multi);
+    } else {
+        act(sock->multi, sock->fd, flags);
+    }
 }
 
 /* ---- what libcurl asks for; nothing here may call it again ---- */
@@ -260,9 +265,17 @@ waldo__multi *waldo__multi_get(waldo__http *http)
 {
     waldo__multi **at = &http->multis;
 
-    while (*at != NULL && http->max_host_connections == 0 &&
-           (*at)->transfers >= TRANSFERS_PER_MULTI) {
-        at = &(*at)->next;
+    while (*at != NULL) {
+        waldo__multi *multi = *at;
+
+        if (multi->spoiled && multi->transfers == 0) {
+            *at = multi->next;
+            waldo__multi_free(multi);
+        } else if (http->max_host_connections == 0 && multi->transfers >= TRANSFERS_PER_MULTI) {
+            at = &multi->next;
+        } else {
+            break;
+        }
     }
     if (*at == NULL) {
         *at = multi_new(http);

@@ -222,9 +222,14 @@ static void give_body(waldo__transfer *transfer)
 static void resume(waldo__transfer *transfer)
 {
     transfer->curl_paused = 0;
-    if (transfer->easy != NULL) {
-        curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
+    if (transfer->easy == NULL) {
+        return;
     }
+    if (transfer->multi->spoiled) { /* libcurl would look at the socket */
+        waldo__transfer_end(transfer, WALDO_ENOMEM);
+        return;
+    }
+    curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
 }
 
 static void give_end(waldo__transfer *transfer)
