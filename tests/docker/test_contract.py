@@ -63,6 +63,10 @@ def test_faults(engine):
     assert engine.wait(lambda: not engine.containers()), engine.containers()
 
 
+def test_local_faults():
+    cases("local", "faults", CONTRACT / "test-faults", "local:", CONTRACT)
+
+
 def test_table(capsys):
     """Last: what passes where."""
     columns = ["fake", "local", "docker", "docker, no hand", "podman"]
