@@ -98,6 +98,7 @@ static int start(void **state)
 
         v->servers[i] = standin_start(names[i], NULL);
         if (v->servers[i] == NULL) {
+            *state = v;
             return -1;
         }
         snprintf(text, sizeof text, "%s:%s#%s-agent", kinds[i], standin_url(v->servers[i]),
