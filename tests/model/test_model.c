@@ -140,7 +140,7 @@ static void quirks_are_checked(void **state)
                  "model quirks: \"merge\" is not a quirk, written as name=value; known: server, "
                  "max_tokens, seed, required, reasoning_field, stream, stream_options, "
                  "no_obfuscation, tool_choice, parallel, null_content, valid_args, short_ids, "
-                 "tool_name, merge, assistant_between, prefix");
+                 "tool_name, merge, assistant_between, images, prefix");
     expect_error(&WALDO_MODEL(.model = "chat:http://h#m", .quirks = "merge=on,prefix=maybe"),
                  WALDO_EINVAL,
                  "model quirks: \"prefix=maybe\" has a value that is not known; known: on, off");

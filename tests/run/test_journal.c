@@ -271,6 +271,7 @@ static void epochs_and_cut_answers_are_recorded(void **state)
                     "\"plain_until\":0,\"cut_until\":0,\"cut_newest\":0}\n");
     assert_true(s.order_is_right);
     waldo_agent_unref(agent);
+    fixture_runtime(f, NULL);
     waldo_store_unref(store);
 }
 
