@@ -107,6 +107,12 @@ typedef struct waldo_agent_options {
     size_t max_output;             /* bytes of one tool result the model sees; 0: 40 000 */
     /** Model strings, NULL-terminated; copied. Asked in turn when a model cannot be. */
     const char *const *fallback_models;
+    /**
+     * JSON schema, of "type":"object", that final answers follow; copied. The text of an answer is
+     * then JSON that was checked in the subset of tools' schemas; a model that fails twice in a row
+     * ends the turn as failed, with WALDO_EJSON.
+     */
+    const char *output_schema;
 } waldo_agent_options;
 
 #define WALDO_AGENT(...) ((waldo_agent_options){ .size = sizeof(waldo_agent_options), __VA_ARGS__ })

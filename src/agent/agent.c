@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "json/schema.h"
 
 enum {
     DEFAULT_TURNS = 50,
@@ -181,12 +182,28 @@ static void take_choice(waldo_agent *agent, const waldo_agent_options *options)
     }
 }
 
+static void take_output_schema(waldo_agent *agent, const char *schema)
+{
+    waldo_error *error = NULL;
+
+    agent->output_schema = copy_text(agent, schema, "output schema");
+    if (agent->output_schema == NULL || agent->output_schema[0] == '\0') {
+        return;
+    }
+    if (waldo__schema_valid(waldo__str(agent->output_schema), &error) != WALDO_OK) {
+        waldo__error_prefix(error, "agent's .output_schema");
+        waldo__error_copy_to(&agent->error, error);
+        waldo_error_free(error);
+    }
+}
+
 static void take_options(waldo_agent *agent, const waldo_agent_options *options)
 {
     take_model(agent, options);
     take_fallbacks(agent, options->fallback_models);
     take_spec(agent, options);
     agent->instructions = copy_text(agent, options->instructions, "instructions");
+    take_output_schema(agent, options->output_schema);
     take_builtins(agent, options->capabilities);
     take_choice(agent, options);
     agent->limits = waldo__limits_resolve(&options->limits);
@@ -258,6 +275,7 @@ void waldo_agent_unref(waldo_agent *agent)
     waldo_sandbox_spec_unref(agent->spec);
     waldo_error_free(agent->error);
     waldo__free(agent->instructions);
+    waldo__free(agent->output_schema);
     waldo__free(agent->prompt);
     waldo__free(agent->tool_choice_name);
     waldo__free(agent);

@@ -23,6 +23,7 @@ struct waldo_agent {
     char *instructions;
     waldo__tools host_tools;
     waldo__tools sandbox_tools; /* offered by runs that have a sandbox */
+    char *output_schema;        /* JSON schema of answers; "": none */
     char *prompt;               /* blocks of the sandbox tools for the instructions */
     waldo_limits limits;        /* defaults filled in */
     waldo_approve approve;

@@ -24,6 +24,12 @@ static waldo_status write_instructions(const waldo_run *run, waldo__buf *out)
             }
         }
     }
+    if (run->agent->output_schema[0] != '\0') {
+        waldo__buf_printf(out,
+                          "%sThe final answer must be one JSON value that follows this schema, and "
+                          "nothing else: no text around it, no Markdown.\n%s",
+                          out->len > 0 ? "\n\n" : "", run->agent->output_schema);
+    }
     return out->status;
 }
 
@@ -64,7 +70,8 @@ static waldo_status make_encoder(waldo_run *run, waldo_error **ret_err)
                              .instructions = waldo__buf_str(&instructions),
                              .tools = decls,
                              .tool_count = count,
-                             .temperature = agent->has_temperature ? &agent->temperature : NULL },
+                             .temperature = agent->has_temperature ? &agent->temperature : NULL,
+                             .output_schema = waldo__str(agent->output_schema) },
                          &run->encoder, ret_err);
     }
     waldo__buf_free(&instructions);

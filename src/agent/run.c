@@ -410,6 +410,7 @@ static void begin_prompt(waldo_run *run)
 
     run->turns = 0;
     run->calls_made = 0;
+    run->answer_repaired = 0;
     run->stop = WALDO_STOP_NONE;
     keep_error(run, NULL);
     run->status = WALDO_PENDING;

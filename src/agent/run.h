@@ -141,7 +141,8 @@ struct waldo_run {
     struct {
         WALDO__VEC(waldo__slot *);
     } slots;
-    int batch_over; /* their results are in the transcript: they go with the next commit */
+    int answer_repaired; /* the model was told that its answer does not follow the schema */
+    int batch_over;      /* their results are in the transcript: they go with the next commit */
     size_t running;
     struct {
         WALDO__VEC(waldo_tool *);
@@ -241,6 +242,11 @@ int waldo__source_offline(const waldo_run *run);
 
 /* The recorded result of a call that is item of the transcript; NULL: it must be run. */
 const waldo__recorded_result *waldo__source_result(const waldo_run *run, size_t item);
+
+/* ---- answer.c ---- */
+
+/* The model has answered: come to rest, or have it answer again when its form is not the wanted. */
+void waldo__run_take_answer(waldo_run *run);
 
 /* ---- usage.c ---- */
 

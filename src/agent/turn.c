@@ -259,7 +259,7 @@ static void after_response(waldo_run *run, void *context)
     } else if (run->queued.count > 0 || finish == WALDO_FINISH_PAUSE) {
         waldo__run_ask(run);
     } else {
-        waldo__run_rest(run, WALDO_STOP_ANSWERED, NULL);
+        waldo__run_take_answer(run);
     }
 }
 

@@ -374,3 +374,86 @@ waldo_status waldo__schema_valid(waldo_str schema, waldo_error **ret_err)
     waldo__json_free(doc);
     return status;
 }
+
+/* ---- what vendors enforce ---- */
+
+static int says_object(const waldo__json_value *type)
+{
+    const waldo__json_value *each = waldo__json_first(type);
+    waldo_str name = { "", 0 };
+
+    if (waldo__json_type_of(type) != WALDO__JSON_ARRAY) {
+        return waldo__json_str(type, &name) && waldo__str_is(name, "object");
+    }
+    while (each != NULL && !(waldo__json_str(each, &name) && waldo__str_is(name, "object"))) {
+        each = waldo__json_next(each);
+    }
+    return each != NULL;
+}
+
+static int lists(const waldo__json_value *list, const char *name)
+{
+    waldo_str text;
+
+    for (list = waldo__json_first(list); list != NULL; list = waldo__json_next(list)) {
+        if (waldo__json_str(list, &text) && waldo__str_is(text, name)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int is_closed(const waldo__json_value *schema)
+{
+    const waldo__json_value *properties = waldo__json_get(schema, "properties");
+    const waldo__json_value *required = waldo__json_get(schema, "required");
+    const waldo__json_value *member;
+
+    if (!says_object(waldo__json_get(schema, "type")) &&
+        waldo__json_type_of(properties) != WALDO__JSON_OBJECT) {
+        return 1;
+    }
+    for (member = waldo__json_first(properties); member != NULL;
+         member = waldo__json_next(member)) {
+        if (!lists(required, waldo__json_key(member))) {
+            return 0;
+        }
+    }
+    return !waldo__json_get_bool(schema, "additionalProperties", 1);
+}
+
+/* Every object anywhere in it is looked at as if it were a schema: one too many does no harm. */
+static int all_closed(const waldo__json_value *root)
+{
+    const waldo__json_value *at[WALDO__JSON_DEEPEST + 1] = { root };
+    size_t depth = 0;
+
+    for (;;) {
+        const waldo__json_value *below = waldo__json_first(at[depth]);
+
+        if (waldo__json_type_of(at[depth]) == WALDO__JSON_OBJECT && !is_closed(at[depth])) {
+            return 0;
+        }
+        if (below != NULL && depth < WALDO__JSON_DEEPEST) {
+            at[++depth] = below;
+            continue;
+        }
+        while (depth > 0 && (at[depth] = waldo__json_next(at[depth])) == NULL) {
+            depth--;
+        }
+        if (depth == 0) {
+            return 1;
+        }
+    }
+}
+
+int waldo__schema_is_strict(waldo_str schema)
+{
+    waldo__json *doc = NULL;
+    int strict = waldo__json_parse(schema, NULL, &doc, NULL) == WALDO_OK &&
+                 waldo__json_get(waldo__json_root(doc), "anyOf") == NULL &&
+                 all_closed(waldo__json_root(doc));
+
+    waldo__json_free(doc);
+    return strict;
+}

@@ -17,6 +17,7 @@ typedef struct waldo__chat_quirks {
     const char *seed;             /* member that carries the seed */
     const char *required;         /* how "some tool" is spelled in tool_choice */
     const char *reasoning_field;  /* member that carries reasoning back; "none": it is not sent */
+    const char *output_format;    /* type of response_format for a schema; "none": not sent */
     unsigned char stream;         /* answers are streamed */
     unsigned char stream_options; /* the member is known */
     unsigned char no_obfuscation; /* ask for chunks without padding */

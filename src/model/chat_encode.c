@@ -5,6 +5,7 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "json/schema.h"
 #include "model/chat.h"
 #include "model/history.h"
 #include <waldo/agent.h>
@@ -484,6 +485,25 @@ static void write_sampling(const waldo__chat_quirks *quirks, const waldo_model_e
     }
 }
 
+/* How far the server holds the model to the schema that the instructions tell. */
+static void write_format(const waldo__chat_quirks *quirks, waldo_str schema,
+                         waldo__json_writer *writer)
+{
+    if (schema.len == 0 || strcmp(quirks->output_format, "none") == 0) {
+        return;
+    }
+    waldo__jw_object(writer, "response_format");
+    waldo__jw_str(writer, "type", waldo__str(quirks->output_format));
+    if (strcmp(quirks->output_format, "json_schema") == 0) {
+        waldo__jw_object(writer, "json_schema");
+        waldo__jw_str(writer, "name", WALDO__S("answer"));
+        waldo__jw_raw(writer, "schema", schema);
+        waldo__jw_bool(writer, "strict", waldo__schema_is_strict(schema));
+        waldo__jw_end(writer, '}');
+    }
+    waldo__jw_end(writer, '}');
+}
+
 /* With a stable order and nothing that changes: every request of the epoch begins with it. */
 static waldo_status write_head(waldo_encoder *encoder, const waldo_model_epoch *epoch,
                                waldo_error **ret_err)
@@ -495,6 +515,7 @@ static waldo_status write_head(waldo_encoder *encoder, const waldo_model_epoch *
     waldo__jw_object(&writer, NULL);
     waldo__jw_str(&writer, "model", epoch->model);
     write_sampling(&encoder->quirks, epoch, &writer);
+    write_format(&encoder->quirks, epoch->output_schema, &writer);
     encoder->tools_at = encoder->body.len;
     if (epoch->tool_count > 0) {
         if (!epoch->parallel_calls && encoder->quirks.parallel) {

@@ -5,6 +5,7 @@
 static const waldo__chat_quirks rows[] = {
     /* The first row is for servers that are not known: what most of them accept. */
     { .server = "generic",
+      .output_format = "none",
       .max_tokens = "max_tokens",
       .seed = "seed",
       .required = "required",
@@ -18,6 +19,7 @@ static const waldo__chat_quirks rows[] = {
       .merge = 1 },
     /* Its newer models refuse max_tokens. */
     { .server = "openai",
+      .output_format = "json_schema",
       .max_tokens = "max_completion_tokens",
       .seed = "seed",
       .required = "required",
@@ -31,6 +33,7 @@ static const waldo__chat_quirks rows[] = {
       .null_content = 1 },
     /* Parses arguments of the history (tools/server); its templates want strict alternation. */
     { .server = "llama.cpp",
+      .output_format = "json_schema",
       .max_tokens = "max_tokens",
       .seed = "seed",
       .required = "required",
@@ -44,6 +47,7 @@ static const waldo__chat_quirks rows[] = {
       .merge = 1 },
     /* Its request struct (openai/openai.go) has neither tool_choice nor parallel_tool_calls. */
     { .server = "ollama",
+      .output_format = "json_schema",
       .max_tokens = "max_tokens",
       .seed = "seed",
       .required = "required",
@@ -54,6 +58,7 @@ static const waldo__chat_quirks rows[] = {
       .valid_args = 1,
       .merge = 1 },
     { .server = "vllm",
+      .output_format = "json_schema",
       .max_tokens = "max_tokens",
       .seed = "seed",
       .required = "required",
@@ -69,6 +74,7 @@ static const waldo__chat_quirks rows[] = {
      * In thinking mode every assistant message must carry reasoning_content, "" when there is none.
      */
     { .server = "deepseek",
+      .output_format = "json_object",
       .max_tokens = "max_tokens",
       .seed = "seed",
       .required = "required",
@@ -81,6 +87,7 @@ static const waldo__chat_quirks rows[] = {
       .valid_args = 1 },
     /* Refuses unknown members, other ids, a user behind a result, an assistant at the end. */
     { .server = "mistral",
+      .output_format = "json_schema",
       .max_tokens = "max_tokens",
       .seed = "random_seed",
       .required = "any",
@@ -96,6 +103,7 @@ static const waldo__chat_quirks rows[] = {
       .assistant_between = 1,
       .prefix = 1 },
     { .server = "gemini",
+      .output_format = "json_schema",
       .max_tokens = "max_tokens",
       .seed = "seed",
       .required = "required",
@@ -107,6 +115,7 @@ static const waldo__chat_quirks rows[] = {
       .valid_args = 1,
       .merge = 1 },
     { .server = "groq",
+      .output_format = "json_schema",
       .max_tokens = "max_tokens",
       .seed = "seed",
       .required = "required",
@@ -154,6 +163,10 @@ static const waldo__switch switches[] = {
       WALDO__SWITCH_WORD,
       offsetof(waldo__chat_quirks, reasoning_field),
       { "none", "reasoning_content", "reasoning" } },
+    { "output_format",
+      WALDO__SWITCH_WORD,
+      offsetof(waldo__chat_quirks, output_format),
+      { "json_schema", "json_object", "none" } },
     { "stream", WALDO__SWITCH_BOOL, offsetof(waldo__chat_quirks, stream), { 0 } },
     { "stream_options", WALDO__SWITCH_BOOL, offsetof(waldo__chat_quirks, stream_options), { 0 } },
     { "no_obfuscation", WALDO__SWITCH_BOOL, offsetof(waldo__chat_quirks, no_obfuscation), { 0 } },

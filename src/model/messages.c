@@ -30,6 +30,7 @@ static const struct {
 
 static const waldo__switch switches[] = {
     { "stream", WALDO__SWITCH_BOOL, offsetof(waldo__messages_quirks, stream), { 0 } },
+    { "output_format", WALDO__SWITCH_BOOL, offsetof(waldo__messages_quirks, output_format), { 0 } },
     { "sampling", WALDO__SWITCH_BOOL, offsetof(waldo__messages_quirks, sampling), { 0 } },
     { "version",
       WALDO__SWITCH_WORD,
@@ -81,6 +82,7 @@ waldo_status waldo__messages_quirks_find(const waldo_model_options *options, wal
         row++; /* the last one fits all */
     }
     quirks.thinking = models[row].thinking;
+    quirks.output_format = is_theirs && strcmp(quirks.thinking, "adaptive") == 0;
     quirks.sampling = (unsigned char)models[row].sampling;
     quirks.max_tokens = models[row].max_tokens;
     while (status == WALDO_OK && waldo__str_split(&rest, ',', &part)) {

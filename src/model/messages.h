@@ -7,14 +7,15 @@
 
 /* What goes by the server and the model, and may be chosen by quirks of the model's options. */
 typedef struct waldo__messages_quirks {
-    const char *version;    /* of the API */
-    const char *cache;      /* how long the provider keeps what it has read; "none": not asked */
-    const char *thinking;   /* how it is asked for: "adaptive", or with a "budget" of tokens */
-    const char *display;    /* form of the thinking that is asked for; "none": the model's own */
-    const char *binding;    /* what becomes of thinking behind a changed history; "none": default */
-    unsigned char stream;   /* answers are streamed */
-    unsigned char sampling; /* the model takes temperature and top_p; not in any version */
-    uint32_t max_tokens;    /* output limit where the options have none: the API demands one */
+    const char *version;  /* of the API */
+    const char *cache;    /* how long the provider keeps what it has read; "none": not asked */
+    const char *thinking; /* how it is asked for: "adaptive", or with a "budget" of tokens */
+    const char *display;  /* form of the thinking that is asked for; "none": the model's own */
+    const char *binding;  /* what becomes of thinking behind a changed history; "none": default */
+    unsigned char stream; /* answers are streamed */
+    unsigned char output_format; /* the model can be held to a schema */
+    unsigned char sampling;      /* the model takes temperature and top_p; not in any version */
+    uint32_t max_tokens;         /* output limit where the options have none: the API demands one */
 } waldo__messages_quirks;
 
 waldo_status waldo__messages_quirks_find(const waldo_model_options *options, waldo_str url,

@@ -4,6 +4,7 @@
  * history ever changes; the one on the instructions lets other conversations share the head.
  */
 #include "base/alloc.h"
+#include "json/schema.h"
 #include "model/history.h"
 #include "model/messages.h"
 
@@ -124,11 +125,30 @@ static void write_thinking(const waldo__messages_quirks *quirks, const char *rea
         waldo__jw_end(writer, '}');
     }
     waldo__jw_end(writer, '}');
-    if (!by_budget(quirks) && reasoning != NULL && effort_row(reasoning) < WALDO__COUNT(efforts)) {
-        waldo__jw_object(writer, "output_config");
+}
+
+/* A schema that allows more than it names is refused: then the instructions alone tell it. */
+static void write_output(const waldo__messages_quirks *quirks, const char *reasoning,
+                         waldo_str schema, waldo__json_writer *writer)
+{
+    int has_effort =
+        !by_budget(quirks) && reasoning != NULL && effort_row(reasoning) < WALDO__COUNT(efforts);
+    int has_format = quirks->output_format && schema.len > 0 && waldo__schema_is_strict(schema);
+
+    if (!has_effort && !has_format) {
+        return;
+    }
+    waldo__jw_object(writer, "output_config");
+    if (has_effort) {
         waldo__jw_str(writer, "effort", waldo__str(reasoning));
+    }
+    if (has_format) {
+        waldo__jw_object(writer, "format");
+        waldo__jw_str(writer, "type", WALDO__S("json_schema"));
+        waldo__jw_raw(writer, "schema", schema);
         waldo__jw_end(writer, '}');
     }
+    waldo__jw_end(writer, '}');
 }
 
 /* ---- sampling ---- */
@@ -240,6 +260,7 @@ waldo_status waldo__messages_write_head(const waldo__messages_quirks *quirks,
     }
     write_cache_mark(quirks, &writer);
     write_thinking(quirks, options->reasoning, max_tokens, &writer);
+    write_output(quirks, options->reasoning, epoch->output_schema, &writer);
     if (temperature != NULL) {
         waldo__jw_num(&writer, "temperature", *temperature);
     }

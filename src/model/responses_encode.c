@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "json/schema.h"
 #include "model/history.h"
 #include "model/responses.h"
 #include <waldo/agent.h>
@@ -437,6 +438,21 @@ static void write_options(const waldo__responses_quirks *quirks, const waldo_mod
     write_reasoning(quirks, options, writer);
 }
 
+static void write_format(waldo_str schema, waldo__json_writer *writer)
+{
+    if (schema.len == 0) {
+        return;
+    }
+    waldo__jw_object(writer, "text");
+    waldo__jw_object(writer, "format");
+    waldo__jw_str(writer, "type", WALDO__S("json_schema"));
+    waldo__jw_str(writer, "name", WALDO__S("answer"));
+    waldo__jw_raw(writer, "schema", schema);
+    waldo__jw_bool(writer, "strict", waldo__schema_is_strict(schema));
+    waldo__jw_end(writer, '}');
+    waldo__jw_end(writer, '}');
+}
+
 /* Left out, "strict" means different things to different servers. */
 static waldo_status write_tool(waldo__json_writer *writer, const waldo_tool_decl *tool,
                                waldo_error **ret_err)
@@ -472,6 +488,7 @@ static waldo_status write_head(waldo_encoder *encoder, const waldo_model_epoch *
     waldo__jw_object(&writer, NULL);
     waldo__jw_str(&writer, "model", epoch->model);
     write_options(&encoder->quirks, epoch->options, temperature, &writer);
+    write_format(epoch->output_schema, &writer);
     encoder->has_tools = epoch->tool_count > 0;
     if (encoder->has_tools) {
         if (!epoch->parallel_calls) {

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "json/schema.h"
 
 static const char order[] =
@@ -199,6 +200,41 @@ static void judges_schemas(void **state)
                  "the schema cannot be read: JSON: the text ends too early at byte 1");
 }
 
+static void tells_strict_schemas(void **state)
+{
+#define CLOSED(properties, required)                                                               \
+    "{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required                 \
+    "],\"additionalProperties\":false}"
+    static const struct {
+        const char *schema;
+        int strict;
+    } rows[] = {
+        { CLOSED("", ""), 1 },
+        { CLOSED("\"a\":{\"type\":\"string\"}", "\"a\""), 1 },
+        { CLOSED("\"a\":{\"type\":\"string\"}", ""), 0 },
+        { CLOSED("\"a\":{},\"b\":{}", "\"b\",7"), 0 },
+        { "{\"type\":\"object\"}", 0 },
+        { "{\"type\":\"object\",\"additionalProperties\":true}", 0 },
+        { "{\"properties\":{}}", 0 },
+        { CLOSED("\"a\":" CLOSED("\"b\":{\"type\":\"integer\"}", "\"b\""), "\"a\""), 1 },
+        { CLOSED("\"a\":{\"type\":\"array\",\"items\":" CLOSED("\"b\":{}", "") "}", "\"a\""), 0 },
+        { CLOSED("\"a\":{\"type\":[\"object\",\"null\"]}", "\"a\""), 0 },
+        { CLOSED("\"a\":{\"type\":[\"string\",\"null\"]},\"z\":{\"type\":\"object\"}",
+                 "\"a\",\"z\""),
+          0 },
+        { "{\"anyOf\":[],\"type\":\"object\",\"additionalProperties\":false}", 0 },
+        { "[]", 1 },
+        { "{", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WALDO__COUNT(rows); i++) {
+        if (waldo__schema_is_strict(waldo__str(rows[i].schema)) != rows[i].strict) {
+            fail_msg("%s", rows[i].schema);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +242,7 @@ int main(void)
         cmocka_unit_test(names_the_place_inside), cmocka_unit_test(names_what_is_missing_or_extra),
         cmocka_unit_test(checks_choices),         cmocka_unit_test(checks_ranges_and_lengths),
         cmocka_unit_test(shortens_what_it_shows), cmocka_unit_test(judges_schemas),
+        cmocka_unit_test(tells_strict_schemas),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,6 +72,7 @@ typedef struct waldo_model_epoch {
     const waldo_tool_decl *tools;
     size_t tool_count;
     const double *temperature; /* NULL: the model's */
+    waldo_str output_schema;   /* JSON schema of final answers; empty: none. Instructions tell it */
 } waldo_model_epoch;
 
 /** The part of a request that may differ from turn to turn; it stands behind the messages. */
