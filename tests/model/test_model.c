@@ -136,11 +136,12 @@ static void quirks_are_checked(void **state)
     expect_error(&WALDO_MODEL(.model = "chat:http://h#m", .quirks = "server=ollamaa"), WALDO_EINVAL,
                  "model quirks: \"server=ollamaa\" is not a server that is known; known: generic, "
                  "openai, llama.cpp, ollama, vllm, deepseek, mistral, gemini, groq");
-    expect_error(&WALDO_MODEL(.model = "chat:http://h#m", .quirks = "merge"), WALDO_EINVAL,
-                 "model quirks: \"merge\" is not a quirk, written as name=value; known: server, "
-                 "max_tokens, seed, required, reasoning_field, stream, stream_options, "
-                 "no_obfuscation, tool_choice, parallel, null_content, valid_args, short_ids, "
-                 "tool_name, merge, assistant_between, images, prefix");
+    expect_error(
+        &WALDO_MODEL(.model = "chat:http://h#m", .quirks = "merge"), WALDO_EINVAL,
+        "model quirks: \"merge\" is not a quirk, written as name=value; known: server, "
+        "max_tokens, seed, required, reasoning_field, output_format, stream, stream_options, "
+        "no_obfuscation, tool_choice, parallel, null_content, valid_args, short_ids, "
+        "tool_name, merge, assistant_between, images, prefix");
     expect_error(&WALDO_MODEL(.model = "chat:http://h#m", .quirks = "merge=on,prefix=maybe"),
                  WALDO_EINVAL,
                  "model quirks: \"prefix=maybe\" has a value that is not known; known: on, off");
