@@ -105,7 +105,10 @@ typedef struct waldo_agent_options {
     void *approval_userdata;       /* given to on_approval */
     const double *temperature;     /* copied; NULL: the model's */
     size_t max_output;             /* bytes of one tool result the model sees; 0: 40 000 */
-    /** Model strings, NULL-terminated; copied. Asked in turn when a model cannot be. */
+    /**
+     * Model strings, NULL-terminated; copied. Asked in turn when a model cannot be. Retries and
+     * timeouts are those of model_object.
+     */
     const char *const *fallback_models;
     /**
      * JSON schema, of "type":"object", that final answers follow; copied. The text of an answer is

@@ -54,8 +54,11 @@ static void take_model(waldo_agent *agent, const waldo_agent_options *options)
     waldo__error_copy_to(&agent->error, waldo_model_error(agent->model));
 }
 
+/* Patience is the first model's; everything else of its options may be its vendor's alone. */
 static void take_fallbacks(waldo_agent *agent, const char *const *models)
 {
+    const waldo_model_options *first = waldo__model_options(agent->model);
+
     for (; models != NULL && *models != NULL; models++) {
         waldo_model **slot = WALDO__VEC_PUSH(&agent->fallbacks);
 
@@ -63,7 +66,10 @@ static void take_fallbacks(waldo_agent *agent, const char *const *models)
             waldo__error_nomem(&agent->error);
             return;
         }
-        *slot = waldo_model_new(&WALDO_MODEL(.model = *models));
+        *slot = waldo_model_new(&WALDO_MODEL(.model = *models, .max_retries = first->max_retries,
+                                             .no_retries = first->no_retries,
+                                             .idle_timeout_ms = first->idle_timeout_ms,
+                                             .connect_timeout_ms = first->connect_timeout_ms));
         if (*slot == NULL) {
             agent->fallbacks.count--;
             waldo__error_nomem(&agent->error);

@@ -27,32 +27,47 @@ void waldo__run_use_model(waldo_run *run, waldo_model *model)
     run->model = model;
 }
 
-/* The provider refuses what it made before: the history in the common form, once. */
-static int make_plain(waldo_run *run, const waldo_error *error)
+/* An epoch for the same request; when it cannot begin, that is the error. */
+static int begin(waldo_run *run, const char *why, waldo_error **error)
 {
-    if (waldo_error_status(error) != WALDO_ESTALE || run->repaired) {
+    waldo_error *failure = NULL;
+
+    waldo__run_free_epoch(run);
+    if (waldo__run_begin_epoch(run, why, &failure) == WALDO_OK) {
+        return 1;
+    }
+    waldo_error_free(*error);
+    *error = failure;
+    return 0;
+}
+
+/* The provider refuses what it made before: the history in the common form, once. */
+static int make_plain(waldo_run *run, waldo_error **error)
+{
+    if (waldo_error_status(*error) != WALDO_ESTALE || run->repaired) {
         return 0;
     }
     run->repaired = 1;
     run->plain_until = run->transcript.count;
-    waldo__run_free_epoch(run);
-    return waldo__run_begin_epoch(run, "the provider refuses what it made before", NULL) ==
-           WALDO_OK;
+    return begin(run, "the provider refuses what it made before", error);
 }
 
 /* The conversation is too long: old tool output cut down, once, if that makes it shorter. */
-static int make_short(waldo_run *run, const waldo_error *error)
+static int make_short(waldo_run *run, waldo_error **error)
 {
-    if (waldo_error_status(error) != WALDO_EOVERFLOW || run->shortened ||
+    if (waldo_error_status(*error) != WALDO_EOVERFLOW || run->shortened ||
         !waldo__run_shorten(run)) {
         return 0;
     }
     run->shortened = 1;
-    waldo__run_free_epoch(run);
-    return waldo__run_begin_epoch(run,
-                                  "the conversation is too long for the model: old tool output is "
-                                  "sent shortened",
-                                  NULL) == WALDO_OK;
+    return begin(run,
+                 "the conversation is too long for the model: old tool output is sent shortened",
+                 error);
+}
+
+int waldo__run_recover(waldo_run *run, waldo_error **error)
+{
+    return make_plain(run, error) || make_short(run, error);
 }
 
 static int is_unavailable(waldo_status status)
@@ -65,42 +80,39 @@ static int is_unavailable(waldo_status status)
     return 0;
 }
 
-static waldo_status begin_with(waldo_run *run, waldo_model *model, const waldo_error *error,
-                               waldo_error **ret_err)
+static int begin_with(waldo_run *run, waldo_model *model, waldo_error **error)
 {
     waldo__buf why = WALDO__BUF_INIT(WHY_MAX);
-    waldo_status status;
+    int begun = 0;
 
     waldo__buf_printf(&why, "model %s failed (%.1000s): going on with %s",
-                      waldo__model_string(run->model), waldo_error_message(error),
+                      waldo__model_string(run->model), waldo_error_message(*error),
                       waldo__model_string(model));
-    waldo__run_use_model(run, model);
-    status = why.status == WALDO_OK ? waldo__run_begin_epoch(run, waldo__buf_str(&why).ptr, ret_err)
-                                    : waldo__error_nomem(ret_err);
+    if (why.status == WALDO_OK) {
+        waldo__run_use_model(run, model);
+        run->next_model++;
+        begun = begin(run, waldo__buf_str(&why).ptr, error);
+    } else {
+        waldo_error_free(*error);
+        *error = NULL;
+        waldo__error_nomem(error);
+    }
     waldo__buf_free(&why);
-    return status;
+    return begun;
 }
 
-int waldo__run_fall_back(waldo_run *run, const waldo_error *error)
+int waldo__run_fall_back(waldo_run *run, waldo_error **error)
 {
     const waldo_agent *agent = run->agent;
+    int possible = is_unavailable(waldo_error_status(*error));
 
-    if (!is_unavailable(waldo_error_status(error))) {
-        return 0;
-    }
-    while (run->next_model < agent->fallbacks.count) {
-        waldo_model *model = agent->fallbacks.at[run->next_model++];
-
-        if (begin_with(run, model, error, NULL) == WALDO_OK) {
+    while (possible && run->next_model < agent->fallbacks.count) {
+        if (begin_with(run, agent->fallbacks.at[run->next_model], error)) {
             run->attempt = 0;
             run->key_renewed = run->repaired = run->shortened = 0;
             return 1;
         }
+        possible = waldo_error_status(*error) != WALDO_ENOMEM;
     }
     return 0;
-}
-
-int waldo__run_recover(waldo_run *run, const waldo_error *error)
-{
-    return make_plain(run, error) || make_short(run, error);
 }

@@ -275,11 +275,14 @@ waldo_stop waldo__stop_for(const waldo_error *error);
 /* Ask this model from now on; ends the epoch. Only where no request is at work. */
 void waldo__run_use_model(waldo_run *run, waldo_model *model);
 
-/* Begin an epoch in which the request that failed so may succeed; 0: there is none. */
-int waldo__run_recover(waldo_run *run, const waldo_error *error);
+/*
+ * Begin an epoch in which the request that failed so may succeed; 0: there is none, or it could not
+ * begin, and then that is the error now.
+ */
+int waldo__run_recover(waldo_run *run, waldo_error **error);
 
-/* Begin an epoch with the next model to fall back to; 0: there is none, or it would not help. */
-int waldo__run_fall_back(waldo_run *run, const waldo_error *error);
+/* The same with the next model to fall back to, where that may help. */
+int waldo__run_fall_back(waldo_run *run, waldo_error **error);
 
 /* ---- shorten.c ---- */
 

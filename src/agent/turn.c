@@ -363,12 +363,12 @@ static void request_failed(waldo_run *run, waldo_error *error)
             return;
         }
     }
-    if (waldo__run_recover(run, error)) {
+    if (waldo__run_recover(run, &error)) {
         send_anew(run, error);
         return;
     }
     delay_ms = retry_delay_ms(run, error);
-    if (delay_ms < 0 && waldo__run_fall_back(run, error)) {
+    if (delay_ms < 0 && waldo__run_fall_back(run, &error)) {
         send_anew(run, error);
         return;
     }

@@ -328,7 +328,11 @@ waldo_status waldo__provider_classify(const waldo_model_options *options, int ht
     waldo_status status;
 
     (void)options;
-    if (waldo__json_parse(body, &limits, &doc, NULL) == WALDO_OK) {
+    status = waldo__json_parse(body, &limits, &doc, NULL);
+    if (status == WALDO_ENOMEM) {
+        return waldo__error_nomem(ret_err); /* what it said decides what is done about it */
+    }
+    if (status == WALDO_OK) {
         root = waldo__json_root(doc);
         /* Gemini's own form: the object stands in an array. */
         if (waldo__json_type_of(root) == WALDO__JSON_ARRAY) {

@@ -15,7 +15,13 @@
 
 #include "base/clock.h"
 
-enum { MOST_ALLOCATIONS = 20000, MOST_SECONDS = 800, WAIT_MS = 20000, REST_MS = 25 };
+enum {
+    MOST_ALLOCATIONS = 20000,
+    MOST_SECONDS = 800,
+    WAIT_MS = 20000,
+    REST_MS = 25,
+    LONG_TEXT = 6000
+};
 
 static int curl_failed; /* in this step */
 
@@ -52,7 +58,8 @@ static void *curl_calloc(size_t count, size_t size)
 
 static httpd server;
 static atomic_int bad_histories;
-static char model[128];
+static char model[128];       /* its name is one of: m; absent, which is not there; tight */
+static char other_model[128]; /* to fall back to; "": none */
 
 static const char two_calls[] =
     "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"so \",\"tool_calls\":["
@@ -91,7 +98,15 @@ static void serve(httpd *self, int fd, int connection)
         if (results != count_of(request->body, "\"id\":\"c")) {
             atomic_fetch_add(&bad_histories, 1);
         }
-        httpd_reply(fd, 200, type, results > 0 ? answer : two_calls);
+        if (strstr(request->body, "\"model\":\"absent\"") != NULL) {
+            httpd_reply(fd, 404, "", "{\"error\":{\"message\":\"no such model\"}}");
+        } else if (strstr(request->body, "\"model\":\"tight\"") != NULL &&
+                   strlen(request->body) > LONG_TEXT) {
+            httpd_reply(fd, 400, "",
+                        "{\"error\":{\"message\":\"no\",\"code\":\"context_length_exceeded\"}}");
+        } else {
+            httpd_reply(fd, 200, type, results > 0 ? answer : two_calls);
+        }
         free(request->body);
     }
     free(request);
@@ -103,6 +118,7 @@ static struct {
     waldo_tool_call *held;
     waldo_run *run;
     int begun;
+    int long_text;
 } tools;
 
 static void drop_held(void)
@@ -136,7 +152,8 @@ static waldo_status now(void *userdata, waldo_tool_call *call)
         waldo_tool_call_reply(tools.held, "later %d", 1);
         drop_held();
     }
-    return waldo_tool_call_reply(call, "now %lld", (long long)waldo_tool_call_int(call, "n", 0));
+    return waldo_tool_call_reply(call, "now %lld%*s", (long long)waldo_tool_call_int(call, "n", 0),
+                                 tools.long_text ? LONG_TEXT : 1, "");
 }
 
 /* Without retries: they would wait. */
@@ -146,6 +163,7 @@ static waldo_agent *make_agent(int *hold)
     waldo_model *object = waldo_model_new(&WALDO_MODEL(.model = model, .no_retries = 1));
     waldo_agent *agent = waldo_agent_new(
         &WALDO_AGENT(.model = object == NULL ? model : NULL, .model_object = object,
+                     .fallback_models = other_model[0] != '\0' ? WALDO_STRINGS(other_model) : NULL,
                      .instructions = "Do it.", .approve = WALDO_APPROVE_NONE,
                      .tools = WALDO_TOOLS(WALDO_TOOL(.name = "later", .params = params,
                                                      .call = later, .timeout_ms = 100000),
@@ -340,6 +358,33 @@ static void walks_a_cancelled_run(void **state)
     walk(cancelled_run);
 }
 
+static void use(const char *name, const char *other)
+{
+    snprintf(model, sizeof model, "chat:%s/v1#%s", server.url, name);
+    other_model[0] = '\0';
+    if (other != NULL) {
+        snprintf(other_model, sizeof other_model, "chat:%s/v1#%s", server.url, other);
+    }
+}
+
+static void walks_a_change_of_model(void **state)
+{
+    (void)state;
+    use("absent", "m");
+    walk(whole_run);
+    use("m", NULL);
+}
+
+static void walks_a_conversation_that_is_too_long(void **state)
+{
+    (void)state;
+    use("tight", NULL);
+    tools.long_text = 1;
+    walk(whole_run);
+    tools.long_text = 0;
+    use("m", NULL);
+}
+
 static void walks_construction(void **state)
 {
     (void)state;
@@ -352,6 +397,8 @@ int main(void)
         cmocka_unit_test(walks_construction),
         cmocka_unit_test(walks_a_whole_run),
         cmocka_unit_test(walks_a_cancelled_run),
+        cmocka_unit_test(walks_a_change_of_model),
+        cmocka_unit_test(walks_a_conversation_that_is_too_long),
     };
     int failed;
 
@@ -363,7 +410,7 @@ int main(void)
         httpd_start(&server, serve, NULL, NULL) != 0) {
         return 1;
     }
-    snprintf(model, sizeof model, "chat:%s/v1#m", server.url);
+    use("m", NULL);
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     httpd_stop(&server);
     curl_global_cleanup();
