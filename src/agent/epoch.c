@@ -44,6 +44,13 @@ static void declare_tools(const waldo__tools *tools, waldo_tool_decl *decls, siz
     }
 }
 
+static uint32_t known_max_output(const waldo_run *run)
+{
+    waldo__model_facts facts = waldo__facts_find(run->rt->facts, waldo__model_string(run->model));
+
+    return facts.max_output > 0 && facts.max_output <= UINT32_MAX ? (uint32_t)facts.max_output : 0;
+}
+
 static waldo_status make_encoder(waldo_run *run, waldo_error **ret_err)
 {
     const waldo_agent *agent = run->agent;
@@ -71,7 +78,8 @@ static waldo_status make_encoder(waldo_run *run, waldo_error **ret_err)
                              .tools = decls,
                              .tool_count = count,
                              .temperature = agent->has_temperature ? &agent->temperature : NULL,
-                             .output_schema = waldo__str(agent->output_schema) },
+                             .output_schema = waldo__str(agent->output_schema),
+                             .max_output = known_max_output(run) },
                          &run->encoder, ret_err);
     }
     waldo__buf_free(&instructions);

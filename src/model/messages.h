@@ -15,7 +15,7 @@ typedef struct waldo__messages_quirks {
     unsigned char stream; /* answers are streamed */
     unsigned char output_format; /* the model can be held to a schema */
     unsigned char sampling;      /* the model takes temperature and top_p; not in any version */
-    uint32_t max_tokens;         /* output limit where the options have none: the API demands one */
+    uint32_t max_tokens;         /* output limit where none is known: the API demands one */
 } waldo__messages_quirks;
 
 waldo_status waldo__messages_quirks_find(const waldo_model_options *options, waldo_str url,

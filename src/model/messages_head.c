@@ -245,8 +245,9 @@ waldo_status waldo__messages_write_head(const waldo__messages_quirks *quirks,
     const waldo_model_options *options = epoch->options;
     const double *temperature =
         epoch->temperature != NULL ? epoch->temperature : options->temperature;
-    uint32_t max_tokens =
-        options->max_output_tokens != 0 ? options->max_output_tokens : quirks->max_tokens;
+    uint32_t max_tokens = options->max_output_tokens != 0 ? options->max_output_tokens
+                          : epoch->max_output != 0        ? epoch->max_output
+                                                          : quirks->max_tokens;
     int has_system = waldo__str_trim(epoch->instructions).len > 0;
     waldo_status status = check_options(quirks, options, temperature, max_tokens, ret_err);
     waldo__json_writer writer;

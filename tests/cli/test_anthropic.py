@@ -133,6 +133,18 @@ def test_what_was_cut_is_not_run(agent, messages):
     assert messages.requests()[1]["json"]["messages"][1]["content"][0]["input"] == {}
 
 
+@pytest.mark.parametrize("full", [{"text": "and so", "stop": "model_context_window_exceeded"},
+                                  {"status": 400, "json": {"error": {
+                                      "type": "invalid_request_error",
+                                      "message": "prompt is too long: 9 tokens > 8 maximum"}}}])
+def test_a_full_window_is_tried_once_with_less(agent, messages, full):
+    messages.queue(exec_calls("yes | head -c 20000"), full, {"text": "done"})
+    done = agent("run", "x")
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stderr
+    _, before, after = messages.requests()
+    assert len(before["raw"]) > 20000 > len(after["raw"]) and "left out here" in after["body"]
+
+
 STOPS = {
     "length": ({"text": "and so", "stop": "max_tokens"}, 3, "output limit"),
     "window": ({"text": "and so", "stop": "model_context_window_exceeded"}, 1, "too long"),

@@ -191,11 +191,19 @@ static void marks(void **state)
     assert_int_equal(made.streamed, 0);
     OPS->free_encoder(encoder);
     epoch.tool_count = 0;
+    epoch.max_output = 64000; /* what is asked for comes before what is known */
     options.quirks = "cache=none";
     assert_int_equal(OPS->new_encoder(&epoch, &encoder, NULL), WALDO_OK);
     assert_int_equal(OPS->append(encoder, &hello, 1, NULL), WALDO_OK);
     made = request(OPS, encoder, WALDO_TOOL_CHOICE_REQUIRED);
     assert_string_equal(made.body.ptr, "{\"model\":\"claude-opus-5-5\",\"max_tokens\":9,"
+                                       "\"stream\":true," HI "}");
+    OPS->free_encoder(encoder);
+    options.max_output_tokens = 0;
+    assert_int_equal(OPS->new_encoder(&epoch, &encoder, NULL), WALDO_OK);
+    assert_int_equal(OPS->append(encoder, &hello, 1, NULL), WALDO_OK);
+    made = request(OPS, encoder, WALDO_TOOL_CHOICE_AUTO);
+    assert_string_equal(made.body.ptr, "{\"model\":\"claude-opus-5-5\",\"max_tokens\":64000,"
                                        "\"stream\":true," HI "}");
     OPS->free_encoder(encoder);
 }

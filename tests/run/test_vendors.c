@@ -312,10 +312,14 @@ static void all_the_way_round(void **state)
 static void when_it_may_change(void **state)
 {
     vendors *v = *state;
-    waldo_runtime *rt = waldo_runtime_new(NULL);
+    waldo_runtime *rt = waldo_runtime_new(
+        &WALDO_RUNTIME(.model_facts =
+                           "{\"models\":[{\"match\":\"anthropic:*\",\"max_output\":5000}]}"));
     waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model_object = v->models[CHAT]));
     waldo_model *bad = waldo_model_new(&WALDO_MODEL(.model = "openai:"));
     waldo_run *run = waldo_run_new(rt, agent, NULL);
+    size_t len;
+    char *text;
 
     assert_int_equal(waldo_run_set_model(NULL, v->models[CHAT]), WALDO_ECLOSED);
     assert_int_equal(waldo_run_set_model(run, NULL), WALDO_EINVAL);
@@ -323,6 +327,9 @@ static void when_it_may_change(void **state)
     /* before the first request there is no epoch that could end */
     turn(v, run, MESSAGES, "one", "[{\"text\":\"A\"}]", "A", 1);
     assert_string_equal(v->told, "epoch: first request\n");
+    text = body(v, MESSAGES, 0, &len);
+    assert_contains(text, "\"max_tokens\":5000,"); /* which the API demands */
+    free(text);
     /* the same model is no change; there and back is one */
     turn(v, run, MESSAGES, "two", "[{\"text\":\"B\"}]", "B", 2);
     assert_string_equal(v->told, "epoch: first request\n");

@@ -73,6 +73,7 @@ typedef struct waldo_model_epoch {
     size_t tool_count;
     const double *temperature; /* NULL: the model's */
     waldo_str output_schema;   /* JSON schema of final answers; empty: none. Instructions tell it */
+    uint32_t max_output;       /* most tokens of one answer, where that is known; 0: it is not */
 } waldo_model_epoch;
 
 /** The part of a request that may differ from turn to turn; it stands behind the messages. */
