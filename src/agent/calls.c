@@ -87,7 +87,7 @@ static void take_results(waldo_run *run)
                             .media = slot->media.at,
                             .media_count = slot->media.count };
 
-        waldo__recorder_result(run->recorder, slot->item, slot->is_error, item.text);
+        waldo__recorder_result(run->recorder, slot->item, &item);
         if (waldo__transcript_append(&run->transcript, &item, 1) != WALDO_OK) {
             run->events.lost = 1;
         }
@@ -500,6 +500,8 @@ static void prepare(waldo__slot *slot, int cut)
 
     make_key(slot);
     if (recorded != NULL) {
+        run->events.lost |=
+            waldo__media_copy(&slot->media, recorded->media.at, recorded->media.count) != WALDO_OK;
         slot_end(slot, recorded->text, recorded->is_error);
         return;
     }

@@ -12,6 +12,7 @@
 #include "base/header.h"
 #include "base/utf8.h"
 #include "json/json.h"
+#include "transcript/media.h"
 
 enum { LINE_MAX_BYTES = 512 * 1024 * 1024 };
 
@@ -298,7 +299,7 @@ void waldo__recorder_end(waldo__recorder *recorder, waldo_status status, const w
     end(recorder, &jw, &line);
 }
 
-void waldo__recorder_result(waldo__recorder *recorder, size_t item, int is_error, waldo_str text)
+void waldo__recorder_result(waldo__recorder *recorder, size_t call, const waldo_item *result)
 {
     waldo__json_writer jw;
     waldo__buf line;
@@ -307,8 +308,9 @@ void waldo__recorder_result(waldo__recorder *recorder, size_t item, int is_error
         return;
     }
     begin(&jw, &line, "result");
-    waldo__jw_int(&jw, "item", (int64_t)item);
-    waldo__jw_bool(&jw, "is_error", is_error);
-    put(recorder, &jw, "text", text);
+    waldo__jw_int(&jw, "item", (int64_t)call);
+    waldo__jw_bool(&jw, "is_error", result->is_error);
+    put(recorder, &jw, "text", result->text);
+    waldo__media_write(&jw, result->media, result->media_count);
     end(recorder, &jw, &line);
 }

@@ -200,6 +200,26 @@ static const char *take_end(waldo__recording *recording, const waldo__json_value
     return "the end of a request without a status";
 }
 
+static const char *take_media(waldo__media_list *media, const waldo__json_value *array)
+{
+    const char *why = NULL;
+
+    for (const waldo__json_value *image = waldo__json_first(array); image != NULL && why == NULL;
+         image = waldo__json_next(image)) {
+        waldo__buf bytes = WALDO__BUF_INIT(2 * (size_t)WALDO__MEDIA_MAX);
+        waldo_status status = waldo__base64_decode(waldo__json_get_str(image, "base64"), &bytes);
+
+        if (status == WALDO_OK) {
+            status = waldo__media_add(media, waldo__buf_str(&bytes));
+        }
+        waldo__buf_free(&bytes);
+        why = status == WALDO_OK       ? NULL
+              : status == WALDO_ENOMEM ? no_memory
+                                       : "an image that is none, or too large";
+    }
+    return why;
+}
+
 static const char *take_result(waldo__recording *recording, const waldo__json_value *line)
 {
     int64_t item = waldo__json_get_int(line, "item", -1);
@@ -216,7 +236,7 @@ static const char *take_result(waldo__recording *recording, const waldo__json_va
     *slot = (waldo__recorded_result){ .item = (size_t)item,
                                       .is_error = waldo__json_get_bool(line, "is_error", 0),
                                       .text = waldo__json_get_str(line, "text") };
-    return NULL;
+    return take_media(&slot->media, waldo__json_get(line, "media"));
 }
 
 static const struct {
@@ -402,6 +422,9 @@ void waldo__recording_free(waldo__recording *recording)
     }
     for (size_t i = 0; i < recording->bytes.count; i++) {
         waldo__free(recording->bytes.at[i]);
+    }
+    for (size_t i = 0; i < recording->results.count; i++) {
+        waldo__media_free(&recording->results.at[i].media);
     }
     WALDO__VEC_FREE(&recording->exchanges);
     WALDO__VEC_FREE(&recording->results);

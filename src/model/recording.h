@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "transcript/media.h"
 #include <waldo/sys/model.h>
 
 #define WALDO__RECORDING_VERSION 1
@@ -32,6 +33,7 @@ typedef struct waldo__recorded_result {
     size_t item;
     int is_error;
     waldo_str text;
+    waldo__media_list media;
 } waldo__recorded_result;
 
 /* Immutable. */

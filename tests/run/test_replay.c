@@ -253,6 +253,40 @@ static void failures_replay_too(void **state)
     waldo_runtime_finish(rt);
 }
 
+static waldo_status picture(void *userdata, waldo_tool_call *call)
+{
+    static const char gif[] = "GIF89a and more";
+
+    ++*(int *)userdata;
+    waldo_tool_call_add_image(call, (waldo_str){ gif, sizeof gif - 1 });
+    return waldo_tool_call_reply(call, "here");
+}
+
+static void images_of_results_come_back(void **state)
+{
+    static char first[16384], again[16384];
+    fixture *f = *state;
+    int calls = 0;
+    setting s = { .model = fixture_model(f, "x"), .prompt = "show", .record = file };
+    waldo_runtime *rt;
+    waldo_run *run;
+
+    fixture_replies(f, "[{\"calls\":[{\"id\":\"c1\",\"name\":\"picture\",\"arguments\":\"{}\"}]},"
+                       "{\"text\":\"seen\"}]");
+    for (int i = 0; i < 2; i++) {
+        s.tool = WALDO_TOOL(.name = "picture", .call = picture, .userdata = &calls);
+        run = run_of(&s, &rt);
+        assert_string_equal(waldo_run_errmsg(run), "");
+        all_items(run, i == 0 ? first : again, sizeof first);
+        waldo_runtime_finish(rt);
+        s.model = replay;
+        s.record = NULL;
+    }
+    assert_contains(first, "\"media\":[{\"mime\":\"image/gif\"");
+    assert_string_equal(first, again);
+    assert_int_equal(calls, 1);
+}
+
 /* Cut anywhere, or a byte changed: an error by name, or, cut between requests, a shorter one. */
 static void damage_is_refused(void **state)
 {
@@ -315,6 +349,10 @@ static void nonsense_is_refused(void **state)
         { NULL, "{\"t\":\"end\",\"status\":\"WALDO_PENDING\"}\n", "without a status" },
         { NULL, "{\"t\":\"end\"}\n", "without a status" },
         { NULL, "{\"t\":\"result\",\"item\":-1}\n", "out of order" },
+        { NULL,
+          "{\"t\":\"end\",\"status\":\"WALDO_EIO\"}\n"
+          "{\"t\":\"result\",\"item\":1,\"media\":[{\"base64\":\"eHg=\"}]}\n",
+          "an image that is none" },
         { NULL, "", "the end of the last request is missing" },
     };
     char text[1024];
@@ -435,9 +473,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, fixture_fresh, fixture_drop)
-        ROW(chat_replays),          ROW(responses_replay),    ROW(no_key_is_in_the_file),
-        ROW(a_difference_is_named), ROW(failures_replay_too), ROW(damage_is_refused),
-        ROW(nonsense_is_refused),   ROW(files_that_are_none), ROW(without_memory),
+        ROW(chat_replays),
+        ROW(responses_replay),
+        ROW(no_key_is_in_the_file),
+        ROW(a_difference_is_named),
+        ROW(failures_replay_too),
+        ROW(damage_is_refused),
+        ROW(images_of_results_come_back),
+        ROW(nonsense_is_refused),
+        ROW(files_that_are_none),
+        ROW(without_memory),
 #undef ROW
     };
 
