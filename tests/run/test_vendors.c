@@ -309,6 +309,64 @@ static void all_the_way_round(void **state)
     waldo_store_unref(store);
 }
 
+/* A vendor that fails in the middle of a turn is replaced by another there and then. */
+static void in_the_middle_of_a_turn(void **state)
+{
+    vendors *v = *state;
+    waldo_runtime *rt = waldo_runtime_new(NULL);
+    char messages[320], chat[320];
+    int calls = 0;
+    waldo_agent *agent;
+    waldo_run *run;
+    size_t len;
+    char *text;
+
+    snprintf(messages, sizeof messages, "anthropic:%s#other", standin_url(v->servers[MESSAGES]));
+    snprintf(chat, sizeof chat, "chat:%s#other", standin_url(v->servers[CHAT]));
+    agent =
+        waldo_agent_new(&WALDO_AGENT(.model_object = v->models[RESPONSES],
+                                     .fallback_models = WALDO_STRINGS(messages, chat),
+                                     .tools = WALDO_TOOLS(echo_tool(&calls, WALDO_PARALLEL_SAFE))));
+    replies(
+        v, RESPONSES,
+        "[{\"reasoning\":\"Hm.\",\"calls\":[" ECHO(
+            "call_1",
+            "a") "]},{\"status\":400,"
+                 "\"json\":{\"error\":{\"code\":\"insufficient_quota\",\"message\":\"empty\"}}}]");
+    replies(
+        v, MESSAGES,
+        "[{\"thinking\":\"Well.\",\"calls\":[" ECHO(
+            "toolu_1", "b") "]},{\"thinking\":\"\","
+                            "\"calls\":[" ECHO(
+                                "toolu_2",
+                                "c") "]},{\"status\":402,\"json\":{\"error\":{"
+                                     "\"type\":\"billing_error\",\"message\":\"empty, too\"}}}]");
+    replies(v, CHAT, "[{\"calls\":[" ECHO("call_1", "d") "]},{\"text\":\"END\"}]");
+    run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "go"));
+    assert_int_equal(pull(v, run), WALDO_END);
+    if (waldo_run_stop(run) != WALDO_STOP_ANSWERED) {
+        fail_msg("%s\n%s", waldo_run_errmsg(run), v->told);
+    }
+    assert_string_equal(waldo_run_text(run), "END");
+    assert_int_equal(calls, 4);
+    assert_int_equal(occurrences(v->told, "epoch: "), 3);
+    assert_contains(v->told, "going on with anthropic:");
+    assert_contains(v->told, "going on with chat:");
+    expect_growth(v, RESPONSES, 2);
+    expect_growth(v, MESSAGES, 3);
+    expect_growth(v, CHAT, 2);
+    text = body(v, MESSAGES, 2, &len);
+    assert_int_equal(occurrences(text, "\"type\":\"tool_use\""), 3);
+    assert_int_equal(occurrences(text, "\"type\":\"thinking\""), 2);
+    assert_lacks(text, "gAAAA");
+    free(text);
+    text = body(v, CHAT, 1, &len);
+    assert_int_equal(occurrences(text, "\"role\":\"tool\""), 4);
+    free(text);
+    waldo_agent_unref(agent);
+    waldo_runtime_finish(rt);
+}
+
 static void when_it_may_change(void **state)
 {
     vendors *v = *state;
@@ -363,6 +421,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(all_the_way_round, fresh),
+        cmocka_unit_test_setup(in_the_middle_of_a_turn, fresh),
         cmocka_unit_test_setup(when_it_may_change, fresh),
     };
 
