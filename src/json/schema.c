@@ -447,13 +447,16 @@ static int all_closed(const waldo__json_value *root)
     }
 }
 
-int waldo__schema_is_strict(waldo_str schema)
+int waldo__schema_is_strict(waldo_str schema, waldo_status *ret_status)
 {
     waldo__json *doc = NULL;
-    int strict = waldo__json_parse(schema, NULL, &doc, NULL) == WALDO_OK &&
-                 waldo__json_get(waldo__json_root(doc), "anyOf") == NULL &&
+    waldo_status status = waldo__json_parse(schema, NULL, &doc, NULL);
+    int strict = status == WALDO_OK && waldo__json_get(waldo__json_root(doc), "anyOf") == NULL &&
                  all_closed(waldo__json_root(doc));
 
+    if (status == WALDO_ENOMEM) {
+        *ret_status = status;
+    }
     waldo__json_free(doc);
     return strict;
 }

@@ -17,9 +17,10 @@ waldo_status waldo__schema_check(const waldo__json_value *schema, const waldo__j
 
 /*
  * Would vendors that hold a model to a schema take this one: does every object in it name all its
- * members as required, and allow no others?
+ * members as required, and allow no others? 0 with *ret_status, otherwise untouched, when memory was
+ * out.
  */
-int waldo__schema_is_strict(waldo_str schema);
+int waldo__schema_is_strict(waldo_str schema, waldo_status *ret_status);
 
 /* Is this a schema a tool may have: valid JSON, an object with "type":"object"? */
 waldo_status waldo__schema_valid(waldo_str schema, waldo_error **ret_err);

@@ -72,8 +72,13 @@ waldo_status waldo__history_hold(waldo__history *history, const waldo_item *item
     held->kind = item->kind;
     held->text = waldo__strndup(item->text.ptr, item->text.len);
     held->len = item->text.len;
-    return held->text != NULL ? waldo__media_copy(&held->media, item->media, item->media_count)
-                              : WALDO_ENOMEM;
+    if (held->text == NULL ||
+        waldo__media_copy(&held->media, item->media, item->media_count) != WALDO_OK) {
+        free_held(held);
+        history->held.count--;
+        return WALDO_ENOMEM;
+    }
+    return WALDO_OK;
 }
 
 static waldo_item held_item(const waldo__history_held *held)

@@ -133,7 +133,8 @@ static void write_output(const waldo__messages_quirks *quirks, const char *reaso
 {
     int has_effort =
         !by_budget(quirks) && reasoning != NULL && effort_row(reasoning) < WALDO__COUNT(efforts);
-    int has_format = quirks->output_format && schema.len > 0 && waldo__schema_is_strict(schema);
+    int has_format = quirks->output_format && schema.len > 0 &&
+                     waldo__schema_is_strict(schema, &writer->out->status);
 
     if (!has_effort && !has_format) {
         return;

@@ -229,7 +229,10 @@ static void tells_strict_schemas(void **state)
 
     (void)state;
     for (size_t i = 0; i < WALDO__COUNT(rows); i++) {
-        if (waldo__schema_is_strict(waldo__str(rows[i].schema)) != rows[i].strict) {
+        waldo_status status = WALDO_OK;
+
+        if (waldo__schema_is_strict(waldo__str(rows[i].schema), &status) != rows[i].strict ||
+            status != WALDO_OK) {
             fail_msg("%s", rows[i].schema);
         }
     }

@@ -100,8 +100,10 @@ static waldo_status make_model(struct outcome *out)
 static const waldo_tool_decl declared = { WALDO__S("f"), WALDO__S("about"),
                                           WALDO__S("{\"type\":\"object\"}") };
 
+static const waldo_media image = { WALDO__S("image/gif"), WALDO__S("R0lGODlh") };
+
 static const waldo_item items[] = {
-    { .kind = WALDO_ITEM_USER, .text = WALDO__S("hello") },
+    { .kind = WALDO_ITEM_USER, .text = WALDO__S("hello"), .media = &image, .media_count = 1 },
     { .kind = WALDO_ITEM_ASSISTANT,
       .text = WALDO__S("hi"),
       .vendor = WALDO__S("openai:h/gpt"),
@@ -124,7 +126,12 @@ static const waldo_item items[] = {
       .name = WALDO__S("f"),
       .args = WALDO__S("{\"a\":") },
     { .kind = WALDO_ITEM_NOTICE, .text = WALDO__S("meanwhile") },
-    { .kind = WALDO_ITEM_TOOL_RESULT, .id = WALDO__S("c1"), .text = WALDO__S("r1") },
+    { .kind = WALDO_ITEM_TOOL_RESULT,
+      .id = WALDO__S("c1"),
+      .text = WALDO__S("r1"),
+      .media = &image,
+      .media_count = 1 },
+    { .kind = WALDO_ITEM_USER, .text = WALDO__S("see"), .media = &image, .media_count = 1 },
     { .kind = WALDO_ITEM_TOOL_RESULT, .id = WALDO__S("c2"), .text = WALDO__S("r2") },
 };
 
@@ -138,7 +145,9 @@ static waldo_status encode_through(const waldo_model_ops *ops, const char *name,
                                 .url = waldo__str(url),
                                 .instructions = WALDO__S("be nice"),
                                 .tools = &declared,
-                                .tool_count = 1 };
+                                .tool_count = 1,
+                                .output_schema = WALDO__S("{\"type\":\"object\","
+                                                          "\"additionalProperties\":false}") };
     waldo_model_turn turn = { .size = sizeof turn, .tool_choice = WALDO_TOOL_CHOICE_REQUIRED };
     waldo_model_request request = { 0 };
     waldo_encoder *encoder = NULL;

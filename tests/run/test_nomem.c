@@ -148,6 +148,9 @@ static waldo_status now(void *userdata, waldo_tool_call *call)
 {
     int *hold = userdata;
 
+    if (waldo_tool_call_add_image(call, (waldo_str){ "GIF89a", 6 }) == WALDO_ENOMEM) {
+        return WALDO_ENOMEM;
+    }
     if (tools.held != NULL && !*hold) {
         waldo_tool_call_reply(tools.held, "later %d", 1);
         drop_held();
