@@ -8,7 +8,8 @@
 
 enum {
     IMAGE_BYTES = 6000, /* an image counts as text of this length: 1 500 tokens */
-    BYTES_A_TOKEN = 4,  /* of ordinary text, as a rule of thumb */
+    NOTE_MAX = 512,
+    BYTES_A_TOKEN = 4, /* of ordinary text, as a rule of thumb */
     HTTP_BAD_GATEWAY = 502,
     HTTP_GATEWAY_TIMEOUT = 504
 };
@@ -63,9 +64,28 @@ static void record(waldo_run *run, waldo_usage usage)
     waldo__record_end(run, &json, &jw);
 }
 
+/* Some servers cut a conversation that is too long without a word; their counts tell it. */
+static void check_window(waldo_run *run, const waldo_usage *usage)
+{
+    waldo__model_facts facts = waldo__facts_find(run->rt->facts, waldo__model_string(run->model));
+    waldo__buf text = WALDO__BUF_INIT(NOTE_MAX);
+
+    if (facts.window < 0 || usage->input_tokens <= facts.window) {
+        return;
+    }
+    waldo__buf_printf(&text,
+                      "the prompt had %" PRId64 " tokens and the model's window has %" PRId64
+                      ": the server may have left out the beginning without a word",
+                      usage->input_tokens, facts.window);
+    run->events.lost |= text.status != WALDO_OK;
+    waldo__events_text(&run->events, WALDO_EVENT_WARNING, waldo__buf_str(&text));
+    waldo__buf_free(&text);
+}
+
 void waldo__run_record_usage(waldo_run *run, const waldo_usage *usage)
 {
     record(run, *usage);
+    check_window(run, usage);
     run->context_tokens = usage->input_tokens >= 0 && usage->output_tokens >= 0
                               ? usage->input_tokens + usage->output_tokens
                               : -1;

@@ -81,6 +81,25 @@ static void no_prices_no_cost(void **state)
     waldo_agent_unref(agent);
 }
 
+static void a_prompt_beyond_the_window_is_told(void **state)
+{
+    fixture *f = *state;
+    waldo_agent *agent = agent_of(f, "sized", (waldo_limits){ 0 });
+    const char *kinds;
+    waldo_run *run;
+
+    with_prices(f);
+    fixture_replies(f, "[{\"text\":\"a\"," USED(1000, 3) "},{\"text\":\"b\"," USED(1001, 3) "}]");
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
+    assert_int_equal(fixture_pull(run, &kinds), WALDO_END);
+    assert_lacks(kinds, "warning");
+    assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
+    assert_int_equal(fixture_pull(run, &kinds), WALDO_END);
+    assert_contains(kinds, "warning");
+    assert_int_equal(waldo_run_status(run), WALDO_OK);
+    waldo_agent_unref(agent);
+}
+
 static void bad_facts_are_named(void **state)
 {
     fixture *f = *state;
@@ -267,6 +286,7 @@ int main(void)
 #define ROW(test) cmocka_unit_test_setup_teardown(test, fixture_fresh, fixture_drop)
         ROW(tokens_have_a_cost),
         ROW(no_prices_no_cost),
+        ROW(a_prompt_beyond_the_window_is_told),
         ROW(bad_facts_are_named),
         ROW(a_money_limit_needs_prices),
         ROW(money_is_checked_before_each_request),
