@@ -3,12 +3,14 @@
  * Models: an endpoint, a model name and defaults. A string is enough where no option is needed:
  * "openai:NAME" speaks the Responses API to OpenAI, "openai:URL#NAME" to the server at URL,
  * "anthropic:NAME" the Messages API to Anthropic, "anthropic:URL#NAME" to the server at URL, and
- * "chat:URL#NAME" speaks Chat Completions to the server at URL.
+ * "chat:URL#NAME" speaks Chat Completions to the server at URL. "replay:FILE" reads a recording
+ * (docs/recordings.md); "callback:NAME" is a function of the host (<waldo/generation.h>).
  */
 #ifndef WALDO_MODEL_H
 #define WALDO_MODEL_H
 
 #include <waldo/error.h>
+#include <waldo/generation.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +35,9 @@ typedef struct waldo_model_options {
     int64_t connect_timeout_ms; /* 0: 10 s */
     uint32_t max_retries;       /* further tries after a failure that may be repeated; 0: 2 */
     uint32_t no_retries;        /* 1: none, since 0 above means the default */
+    waldo_generate_fn generate; /* answers in place of a server; .model then is "callback:NAME" */
+    void *userdata;             /* given to generate; must outlive the model */
+    void (*destroy)(void *userdata); /* when the model is freed, on the last holder's thread */
 } waldo_model_options;
 
 #define WALDO_MODEL(...) ((waldo_model_options){ .size = sizeof(waldo_model_options), __VA_ARGS__ })

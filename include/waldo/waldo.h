@@ -13,6 +13,7 @@
 #include <waldo/error.h>
 #include <waldo/event.h>
 #include <waldo/fleet.h>
+#include <waldo/generation.h>
 #include <waldo/keys.h>
 #include <waldo/log.h>
 #include <waldo/model.h>

@@ -299,6 +299,29 @@ void waldo__recorder_end(waldo__recorder *recorder, waldo_status status, const w
     end(recorder, &jw, &line);
 }
 
+void waldo__recorder_calls(waldo__recorder *recorder, const waldo_response *response)
+{
+    waldo__json_writer jw;
+    waldo__buf line;
+    size_t calls = 0;
+
+    for (size_t i = 0; i < response->item_count; i++) {
+        calls += response->items[i].kind == WALDO_ITEM_TOOL_CALL;
+    }
+    if (recorder == NULL || calls == 0) {
+        return;
+    }
+    begin(&jw, &line, "calls");
+    waldo__jw_array(&jw, "ids");
+    for (size_t i = 0; i < response->item_count; i++) {
+        if (response->items[i].kind == WALDO_ITEM_TOOL_CALL) {
+            put(recorder, &jw, NULL, response->items[i].id);
+        }
+    }
+    waldo__jw_end(&jw, ']');
+    end(recorder, &jw, &line);
+}
+
 void waldo__recorder_result(waldo__recorder *recorder, size_t call, const waldo_item *result)
 {
     waldo__json_writer jw;

@@ -18,6 +18,7 @@ void waldo__recorder_request(waldo__recorder *recorder, const waldo_model *model
 void waldo__recorder_head(waldo__recorder *recorder, const waldo__http_head *head);
 void waldo__recorder_body(waldo__recorder *recorder, waldo_str bytes);
 void waldo__recorder_end(waldo__recorder *recorder, waldo_status status, const waldo_error *error);
+void waldo__recorder_calls(waldo__recorder *recorder, const waldo_response *response);
 void waldo__recorder_result(waldo__recorder *recorder, size_t call, const waldo_item *result);
 
 /* The first failure, once: nothing is written behind it. WALDO_OK: none, or it was told. */

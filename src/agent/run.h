@@ -13,6 +13,7 @@
 
 #include "agent/agent.h"
 #include "agent/events.h"
+#include "agent/generation.h"
 #include "agent/recorder.h"
 #include "agent/runtime.h"
 #include "transcript/transcript.h"
@@ -111,7 +112,8 @@ struct waldo_run {
     const waldo__exchange *play; /* the recorded answer that is being read */
     size_t played;               /* exchanges of the recording that were begun */
     size_t play_chunk;           /* next one of its pieces */
-    waldo__task play_task;
+    waldo_generation *asked;     /* the request that a function of the host answers */
+    waldo__task source_task;
     waldo_reader *reader;
     waldo__scrubber text_scrubber;
     waldo__scrubber reasoning_scrubber;
@@ -239,6 +241,9 @@ void waldo__source_drop(waldo_run *run); /* nothing of it comes any more */
 
 /* A recording answers, and neither keys nor waiting are needed. */
 int waldo__source_offline(const waldo_run *run);
+
+/* Put the recorded id in place of that of the answer's call number n from 0; moves n on. */
+void waldo__source_name_call(const waldo_run *run, size_t *n, waldo_str *id);
 
 /* The recorded result of a call that is item of the transcript; NULL: it must be run. */
 const waldo__recorded_result *waldo__source_result(const waldo_run *run, size_t item);

@@ -1,6 +1,6 @@
 /*
- * Where answers come from: a server, or a recording in its place. What goes to and fro is recorded
- * here, too.
+ * Where answers come from: a server, a function of the host, or a recording in place of both. What
+ * goes to and fro is recorded here, too.
  */
 #include "agent/run.h"
 
@@ -63,6 +63,17 @@ int waldo__source_offline(const waldo_run *run)
     return recording_of(run) != NULL;
 }
 
+void waldo__source_name_call(const waldo_run *run, size_t *n, waldo_str *id)
+{
+    const waldo__exchange *last =
+        run->played > 0 ? waldo__recording_at(recording_of(run), run->played - 1) : NULL;
+
+    if (last != NULL && *n < last->call_ids.count) {
+        *id = last->call_ids.at[*n];
+    }
+    ++*n;
+}
+
 const waldo__recorded_result *waldo__source_result(const waldo_run *run, size_t item)
 {
     return waldo__source_offline(run) ? waldo__recording_result(recording_of(run), item) : NULL;
@@ -85,9 +96,8 @@ static void play_end(waldo_run *run, waldo_status failed)
 }
 
 /* The answer as far as somebody wants to read it. */
-static void play(void *userdata)
+static void play(waldo_run *run)
 {
-    waldo_run *run = userdata;
     const waldo__exchange *exchange = run->play;
     const waldo__http_head head = { exchange->http_status, exchange->answer_headers };
     waldo_status status = WALDO_OK;
@@ -121,11 +131,79 @@ static waldo_status start_playing(waldo_run *run, const waldo_model_request *req
     if (status == WALDO_OK) {
         run->play = waldo__recording_at(recording_of(run), run->played++);
         run->play_chunk = 0;
-        waldo__task_queue(run->rt->loop, &run->play_task);
+        waldo__task_queue(run->rt->loop, &run->source_task);
     }
     waldo__buf_free(&headers);
     waldo__buf_free(&body);
     return status;
+}
+
+/* ---- a function of the host ---- */
+
+static void drop_asked(waldo_run *run)
+{
+    waldo_generation *asked = run->asked;
+
+    run->asked = NULL;
+    if (asked != NULL) {
+        run->in_callback++; /* the host hears of the end, and may free the run then */
+        waldo__generation_drop(asked);
+        run->in_callback--;
+    }
+}
+
+static void asked_body(void *userdata, waldo_str bytes)
+{
+    waldo_run *run = userdata;
+    const waldo__http_head head = { 200, WALDO__S("content-type: application/x-ndjson\n") };
+    waldo_status status;
+
+    if (run->http_status == 0) {
+        take_head(run, &head);
+    }
+    status = take_body(run, bytes);
+    if (status != WALDO_OK) {
+        drop_asked(run);
+        take_done(run, status, NULL);
+    }
+}
+
+static void asked_done(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_run *run = userdata;
+
+    run->asked = NULL;
+    take_done(run, status, error);
+}
+
+static waldo_status start_asking(waldo_run *run, const waldo_model_request *request,
+                                 waldo_error **ret_err)
+{
+    const waldo__generation_sink sink = {
+        .userdata = run, .loop = run->rt->loop, .body = asked_body, .done = asked_done
+    };
+
+    run->asked = waldo__generation_new(request->body, &sink);
+    if (run->asked == NULL) {
+        return waldo__error_nomem(ret_err);
+    }
+    waldo__task_queue(run->rt->loop, &run->source_task);
+    return WALDO_OK;
+}
+
+/* From the run queue, as every callback of the host. */
+static void work(void *userdata)
+{
+    waldo_run *run = userdata;
+    const waldo_model_options *options = waldo__model_options(run->model);
+
+    if (run->play != NULL) {
+        play(run);
+    } else if (run->asked != NULL) {
+        run->in_callback++;
+        waldo__generation_start(run->asked, options->generate, options->userdata);
+        run->in_callback--;
+    }
 }
 
 /* ---- a server ---- */
@@ -174,19 +252,25 @@ static waldo_status start_transfer(waldo_run *run, const waldo_model_request *re
     return status;
 }
 
-/* ---- either ---- */
+/* ---- any of them ---- */
 
 void waldo__source_init(waldo_run *run)
 {
-    waldo__task_init(&run->play_task, play, run);
+    waldo__task_init(&run->source_task, work, run);
 }
 
 waldo_status waldo__source_start(waldo_run *run, const waldo_model_request *request,
                                  waldo_error **ret_err)
 {
-    waldo_status status = waldo__source_offline(run) ? start_playing(run, request, ret_err)
-                                                     : start_transfer(run, request, ret_err);
+    waldo_status status;
 
+    if (waldo__source_offline(run)) {
+        status = start_playing(run, request, ret_err);
+    } else if (waldo__model_options(run->model)->generate != NULL) {
+        status = start_asking(run, request, ret_err);
+    } else {
+        status = start_transfer(run, request, ret_err);
+    }
     if (status == WALDO_OK) {
         waldo__recorder_request(run->recorder, run->model, request);
     }
@@ -195,15 +279,17 @@ waldo_status waldo__source_start(waldo_run *run, const waldo_model_request *requ
 
 int waldo__source_open(const waldo_run *run)
 {
-    return run->transfer != NULL || run->play != NULL;
+    return run->transfer != NULL || run->play != NULL || run->asked != NULL;
 }
 
 void waldo__source_pause(waldo_run *run, int paused)
 {
     if (run->transfer != NULL) {
         waldo__transfer_pause(run->transfer, paused);
+    } else if (run->asked != NULL) {
+        waldo__generation_pause(run->asked, paused);
     } else if (run->play != NULL && !paused) {
-        waldo__task_queue(run->rt->loop, &run->play_task);
+        waldo__task_queue(run->rt->loop, &run->source_task);
     }
 }
 
@@ -214,9 +300,10 @@ void waldo__source_drop(waldo_run *run)
     if (run->transfer != NULL) {
         waldo__transfer_drop(run->transfer);
     }
-    waldo__task_cancel(run->rt->loop, &run->play_task);
+    waldo__task_cancel(run->rt->loop, &run->source_task);
     run->transfer = NULL;
     run->play = NULL;
+    drop_asked(run);
     waldo_error_set(&error, WALDO_ECANCELED, WALDO_CLASS_USAGE, "the request was cancelled");
     waldo__recorder_end(run->recorder, WALDO_ECANCELED, error);
     waldo_error_free(error);

@@ -174,13 +174,18 @@ void waldo__run_resume_reading(waldo_run *run)
 static waldo_status add_response_items(waldo_run *run, const waldo_response *response)
 {
     waldo_status status = WALDO_OK;
+    size_t calls = 0;
 
+    waldo__recorder_calls(run->recorder, response);
     waldo__buf_clear(&run->answer);
     for (size_t i = 0; i < response->item_count && status == WALDO_OK; i++) {
         waldo_item item = response->items[i];
         waldo_str *words[] = { &item.text, &item.args, &item.name, &item.id };
         waldo__buf room[WALDO__COUNT(words)];
 
+        if (item.kind == WALDO_ITEM_TOOL_CALL) {
+            waldo__source_name_call(run, &calls, &item.id);
+        }
         for (size_t k = 0; k < WALDO__COUNT(words); k++) {
             waldo__run_clean(run, words[k], &room[k]);
         }

@@ -11,9 +11,11 @@ static const waldo_model_ops *const adapters[] = {
     &waldo__responses_ops,
     &waldo__messages_ops,
     &waldo__chat_ops,
+    &waldo__callback_ops,
 };
 
 static const char replay_prefix[] = "replay:";
+static const char callback_default[] = "callback:host";
 
 enum { HEADER_MAX = 64, HEADERS_MAX_BYTES = 16384 };
 
@@ -95,6 +97,23 @@ static waldo_status parse_string(waldo_model *model)
     return WALDO_OK;
 }
 
+/* A function and the kind of model that is one go together; a recording answers for both. */
+static waldo_status check_function(waldo_model *model)
+{
+    int is_callback = model->ops == &waldo__callback_ops;
+
+    if (model->recording != NULL || (model->options.generate != NULL) == is_callback) {
+        return WALDO_OK;
+    }
+    return waldo_error_set(&model->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                           is_callback
+                               ? "model \"%.200s\" is a function of the host: set .generate "
+                                 "of the model's options"
+                               : "model \"%.200s\" has a .generate: write it as "
+                                 "callback:NAME, such as callback:mine",
+                           model->options.model);
+}
+
 /* The quirk switches and whatever else only the adapter can judge: by making an empty encoder. */
 static waldo_status try_encoder(waldo_model *model)
 {
@@ -174,7 +193,12 @@ static waldo_status own_options(waldo_model *model)
 {
     waldo_model_options *options = &model->options;
     const char *const *headers = options->headers;
-    int done = own_text(&options->model);
+    int done;
+
+    if (options->model == NULL && options->generate != NULL) {
+        options->model = callback_default;
+    }
+    done = own_text(&options->model);
 
     done &= own_text(&options->key_name);
     done &= own_text(&options->reasoning);
@@ -253,6 +277,9 @@ waldo_model *waldo_model_new(const waldo_model_options *options)
         status = parse_string(model);
     }
     if (status == WALDO_OK) {
+        status = check_function(model);
+    }
+    if (status == WALDO_OK) {
         status = try_encoder(model);
     }
     if (status != WALDO_OK && model->error == NULL) {
@@ -286,6 +313,9 @@ void waldo_model_unref(waldo_model *model)
     waldo__free(model->name_text);
     waldo__recording_free(model->recording);
     waldo_error_free(model->error);
+    if (model->options.destroy != NULL) {
+        model->options.destroy(model->options.userdata);
+    }
     waldo__free(model);
 }
 

@@ -28,6 +28,7 @@ const waldo__recording *waldo__model_recording(const waldo_model *model);
 /* The key to ask for: the options' name, else the adapter's for this server; NULL: none needed. */
 const char *waldo__model_key_name(const waldo_model *model);
 
+extern const waldo_model_ops waldo__callback_ops;
 extern const waldo_model_ops waldo__chat_ops;
 extern const waldo_model_ops waldo__responses_ops;
 extern const waldo_model_ops waldo__messages_ops;

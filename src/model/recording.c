@@ -200,6 +200,28 @@ static const char *take_end(waldo__recording *recording, const waldo__json_value
     return "the end of a request without a status";
 }
 
+static const char *take_calls(waldo__recording *recording, const waldo__json_value *line)
+{
+    size_t count = recording->exchanges.count;
+    waldo__exchange *last = count > 0 ? &recording->exchanges.at[count - 1] : NULL;
+
+    if (last == NULL || recording->open || last->call_ids.count > 0) {
+        return "the calls of an answer that has not ended, or once more";
+    }
+    for (const waldo__json_value *id = waldo__json_first(waldo__json_get(line, "ids")); id != NULL;
+         id = waldo__json_next(id)) {
+        waldo_str *slot = WALDO__VEC_PUSH(&last->call_ids);
+
+        if (slot == NULL) {
+            return no_memory;
+        }
+        if (!waldo__json_str(id, slot)) {
+            return "the id of a call that is no text";
+        }
+    }
+    return NULL;
+}
+
 static const char *take_media(waldo__media_list *media, const waldo__json_value *array)
 {
     const char *why = NULL;
@@ -243,8 +265,9 @@ static const struct {
     const char *type;
     const char *(*take)(waldo__recording *recording, const waldo__json_value *line);
 } line_types[] = {
-    { "model", take_model }, { "request", take_request }, { "head", take_head },
-    { "chunk", take_chunk }, { "end", take_end },         { "result", take_result },
+    { "model", take_model },   { "request", take_request }, { "head", take_head },
+    { "chunk", take_chunk },   { "end", take_end },         { "calls", take_calls },
+    { "result", take_result },
 };
 
 static const char *take_line(waldo__recording *recording, const waldo__json_value *line)
@@ -416,6 +439,7 @@ void waldo__recording_free(waldo__recording *recording)
     }
     for (size_t i = 0; i < recording->exchanges.count; i++) {
         WALDO__VEC_FREE(&recording->exchanges.at[i].chunks);
+        WALDO__VEC_FREE(&recording->exchanges.at[i].call_ids);
     }
     for (size_t i = 0; i < recording->docs.count; i++) {
         waldo__json_free(recording->docs.at[i]);

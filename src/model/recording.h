@@ -26,6 +26,9 @@ typedef struct waldo__exchange {
     } chunks;            /* of the answer's body, as they came */
     waldo_status status; /* how the transfer ended */
     waldo_str message;   /* why, when it failed */
+    struct {
+        WALDO__VEC(waldo_str);
+    } call_ids; /* of the answer's calls in their order: an adapter may have made them up */
 } waldo__exchange;
 
 /* What a tool call was answered, by the index of the call's item in the transcript. */

@@ -34,9 +34,8 @@ static void expect_string_error(const char *text, const char *message)
 #define KNOWN                                                                                      \
     "known kinds: openai:NAME speaks the Responses API to OpenAI, openai:URL#NAME to the server "  \
     "at URL; anthropic:NAME speaks the Messages API to Anthropic, anthropic:URL#NAME to the "      \
-    "server at URL; chat:URL#NAME speaks Chat Completions to the server at URL; replay:FILE "      \
-    "reads "                                                                                       \
-    "a recording"
+    "server at URL; chat:URL#NAME speaks Chat Completions to the server at URL; callback:NAME is " \
+    "a function of the host; replay:FILE reads a recording"
 #define ANTHROPIC_FORM                                                                             \
     "; write it as anthropic:NAME, such as anthropic:claude-sonnet-5-5, or anthropic:URL#NAME"
 #define OPENAI_FORM "; write it as openai:NAME, such as openai:gpt-5.1, or openai:URL#NAME"
@@ -344,7 +343,7 @@ static void adapters_are_whole(void **state)
         assert_non_null(ops->classify);
         assert_non_null(strstr(ops->about, ops->name));
     }
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 4);
 }
 
 int main(void)

@@ -253,6 +253,37 @@ static void failures_replay_too(void **state)
     waldo_runtime_finish(rt);
 }
 
+/* Ids that are made up here are random, and the same again in a replay. */
+static void calls_without_ids_come_back(void **state)
+{
+    static char first[16384];
+    fixture *f = *state;
+    int calls = 0;
+    setting s = { .model = fixture_model(f, "x"), .prompt = "go", .record = file };
+    waldo_runtime *rt;
+
+    fixture_replies(f,
+                    "[{\"calls\":[{\"id\":\"c\",\"name\":\"echo\",\"arguments\":\"{\\\"text\\\":"
+                    "\\\"1\\\"}\"},{\"id\":\"c\",\"name\":\"echo\",\"arguments\":\"{\\\"text\\\":"
+                    "\\\"2\\\"}\"}]},{\"text\":\"done\"}]");
+    for (int i = 0; i < 2; i++) {
+        static char again[16384];
+        waldo_run *run;
+
+        s.tool = echo_tool(&calls, 0);
+        run = run_of(&s, &rt);
+        assert_string_equal(waldo_run_errmsg(run), "");
+        all_items(run, i == 0 ? first : again, sizeof first);
+        if (i == 1) {
+            assert_string_equal(first, again);
+        }
+        waldo_runtime_finish(rt);
+        s.model = replay;
+        s.record = NULL;
+    }
+    assert_contains(first, "\"id\":\"call_");
+}
+
 static waldo_status picture(void *userdata, waldo_tool_call *call)
 {
     static const char gif[] = "GIF89a and more";
@@ -310,7 +341,7 @@ static void damage_is_refused(void **state)
         }
         waldo_model_unref(object);
     }
-    assert_true(good == 2); /* behind the first request, and behind its result */
+    assert_true(good == 3); /* behind the first request, its calls, and their result */
     for (size_t at = 0; at < len; at++) {
         char was = text[at];
 
@@ -479,6 +510,7 @@ int main(void)
         ROW(a_difference_is_named),
         ROW(failures_replay_too),
         ROW(damage_is_refused),
+        ROW(calls_without_ids_come_back),
         ROW(images_of_results_come_back),
         ROW(nonsense_is_refused),
         ROW(files_that_are_none),

@@ -110,17 +110,6 @@ enum {
  */
 typedef waldo_status (*waldo_delta_fn)(void *userdata, waldo_delta_kind kind, waldo_str text);
 
-/** Why the model stopped. */
-typedef int32_t waldo_finish;
-enum {
-    WALDO_FINISH_ANSWER = 1,
-    WALDO_FINISH_CALLS,
-    WALDO_FINISH_LENGTH, /* cut at the output limit: an unfinished call was dropped or marked */
-    WALDO_FINISH_FILTER,
-    WALDO_FINISH_REFUSAL,
-    WALDO_FINISH_PAUSE /* the provider goes on when it gets the answer back: ask again */
-};
-
 /** The finished response. Borrowed from the reader until it is freed. */
 typedef struct waldo_response {
     uint32_t size;
