@@ -24,6 +24,13 @@ RUNTIMES = {"crun": [], "runsc": ["--network=none"]}
 HYBRID = pathlib.Path("/sys/fs/cgroup/unified")  # crun starts nothing where it sees both kinds of control groups
 
 
+def without_hybrid():
+    """Words before a command that is to see one kind of control groups only."""
+    if not HYBRID.is_dir():
+        return []
+    return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", f'umount {HYBRID}; exec "$@"', "sh"]
+
+
 class Connection(http.client.HTTPConnection):
     def __init__(self, path):
         super().__init__("localhost", timeout=60)
@@ -96,11 +103,9 @@ class Engine:
         (self.folder / "daemon.json").write_text(
             json.dumps({"runtimes": {name: {"path": place, "runtimeArgs": RUNTIMES[name]}
                                      for name, place in found.items() if place}}))
-        if HYBRID.is_dir():
-            prefix += ["unshare", "--mount", "--propagation", "slave", "sh", "-c", f'umount {HYBRID}; exec "$@"', "sh"]
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [*prefix, "dockerd", "--config-file", str(self.folder / "daemon.json"),
+                [*prefix, *without_hybrid(), "dockerd", "--config-file", str(self.folder / "daemon.json"),
                  "--data-root", str(self.folder / "data"), "--exec-root", str(self.folder / "exec"),
                  "--pidfile", str(self.folder / "pid"), "-H", self.url, "--group", grp.getgrgid(os.getegid()).gr_name,
                  "--bridge=none", "--iptables=false", "--ip6tables=false"],

@@ -12,8 +12,8 @@ import dockerd
 
 START_S = 60
 
-# runc, but for limits above what this process may set: Podman asks for the kernel's own maximum, which root may not
-# have where it lacks CAP_SYS_RESOURCE.
+# Its runtime, but for limits above what this process may set: Podman asks for the kernel's own maximum, which root may
+# not have where it lacks CAP_SYS_RESOURCE.
 RUNTIME = """
 import json, os, resource, sys
 for word, after in zip(sys.argv, sys.argv[1:]):
@@ -27,7 +27,7 @@ for word, after in zip(sys.argv, sys.argv[1:]):
                 limit[key] = min(limit[key], most)
         with open(path, "w") as file:
             json.dump(config, file)
-os.execv("REAL", ["runc", *sys.argv[1:]])
+os.execv("REAL", ["NAME", *sys.argv[1:]])
 """
 
 
@@ -35,16 +35,18 @@ class Podman(dockerd.Engine):
     def __init__(self, folder):
         super().__init__(folder / "podman.sock")
         self.folder = folder
+        self.runtime = "crun" if shutil.which("crun") else "runc"
 
     def command(self, *words):
-        return ["podman", "--root", str(self.folder / "root"), "--runroot", str(self.folder / "run"),
-                "--runtime", str(self.folder / "runc"), "--cgroup-manager", "cgroupfs", "--events-backend", "file",
-                *words]
+        return [*dockerd.without_hybrid(), "podman", "--root", str(self.folder / "root"),
+                "--runroot", str(self.folder / "run"), "--runtime", str(self.folder / self.runtime),
+                "--cgroup-manager", "cgroupfs", "--events-backend", "file", *words]
 
     def start(self):
-        real = shutil.which("runc", path=os.environ["PATH"] + ":/usr/sbin")
-        (self.folder / "runc").write_text(f"#!{sys.executable}\n{RUNTIME}".replace("REAL", real))
-        (self.folder / "runc").chmod(0o755)
+        real = shutil.which(self.runtime, path=os.environ["PATH"] + ":/usr/sbin")
+        wrapper = self.folder / self.runtime
+        wrapper.write_text(f"#!{sys.executable}\n{RUNTIME}".replace("REAL", real).replace("NAME", self.runtime))
+        wrapper.chmod(0o755)
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(self.command("system", "service", "--time=0", self.url),
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
