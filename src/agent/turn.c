@@ -293,9 +293,17 @@ static void take_response(waldo_run *run, const waldo_response *response)
 
 /* ---- trying again ---- */
 
+/* What the try before it has used, as far as it is known, counts by now. */
 static void retry_now(void *userdata)
 {
-    send_request(userdata);
+    waldo_run *run = userdata;
+    waldo_error *limit = NULL;
+
+    if (waldo__run_budget_is_used(run, &limit)) {
+        waldo__run_interrupt(run, waldo__stop_for(limit), limit);
+    } else {
+        send_request(run);
+    }
 }
 
 static int64_t retry_delay_ms(waldo_run *run, const waldo_error *error)

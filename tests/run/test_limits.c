@@ -235,6 +235,24 @@ static void what_a_cut_answer_used_is_unknown(void **state)
     waldo_agent_unref(agent);
 }
 
+static void a_try_beyond_the_budget_is_not_made(void **state)
+{
+    fixture *f = *state;
+    waldo_agent *agent = agent_of(f, "dear", (waldo_limits){ .max_cost = 9 });
+    waldo_usage usage;
+    waldo_run *run;
+
+    with_prices(f);
+    fixture_replies(f, cuts[2].replies);
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_stop(run), WALDO_STOP_LIMIT);
+    waldo_run_usage(run, &usage);
+    assert_int_equal(usage.cost, 9);
+    assert_int_equal(standin_request_count(f->server), 1);
+    waldo_agent_unref(agent);
+}
+
 static void what_a_cancelled_answer_used_is_unknown(void **state)
 {
     fixture *f = *state;
@@ -293,6 +311,7 @@ int main(void)
         ROW(a_prompt_too_dear_is_not_sent),
         ROW(tokens_of_the_next_prompt_count),
         ROW(what_a_cut_answer_used_is_unknown),
+        ROW(a_try_beyond_the_budget_is_not_made),
         ROW(what_a_cancelled_answer_used_is_unknown),
         ROW(a_server_that_was_not_reached_cost_nothing),
 #undef ROW
