@@ -27,7 +27,8 @@ def build(tmp_path, name, *replace):
     (tmp_path / f"{name}.c").write_text(source)
     program = tmp_path / name
     subprocess.run(["gcc", "-std=c11", *STRICT, *sanitizers(), "-I", ROOT / "include", tmp_path / f"{name}.c",
-                    "-o", program, "-L", BUILD, "-lwaldo", f"-Wl,-rpath,{BUILD}"], check=True)
+                    "-o", program, "-L", BUILD, "-L", BUILD / "src/testing", "-lwaldo_testing", "-lwaldo",
+                    f"-Wl,-rpath,{BUILD / 'src/testing'}", f"-Wl,-rpath,{BUILD}"], check=True)
     return program
 
 
@@ -46,10 +47,21 @@ def model(chat, name="scripted"):
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("name", ["first", "stream", "host_tool", "migrate"])
+@pytest.mark.parametrize("name", ["first", "stream", "host_tool", "migrate", "own_test"])
 def test_an_example_compiles_without_a_warning(name, compiler):
     subprocess.run([*COMPILERS[compiler], *STRICT, "-I", ROOT / "include", "-fsyntax-only",
                     ROOT / "examples" / f"{name}.c"], check=True)
+
+
+def test_a_test_of_ones_own_fails_when_it_should(tmp_path):
+    assert "Test 3 fails" in run(build(tmp_path, "own_test"), tmp_path).stdout
+    for old, new, told in [('"cat *"', '"dog"', 'command 2 is "cat log", the script has "dog"'),
+                           ('"1 of 7 failed\\n"', '"fine"', 'turn 2 does not hold "1 of 7 failed"'),
+                           ('.text = "Test 3 fails: it divides by zero."', '.fail = WALDO_EQUOTA', "turn 3 fails"),
+                           ('.text = "Test 3 fails: it divides by zero."',
+                            '.call = "exec_command", .args = "{\\"cmd\\":\\"ls\\"}"', "(no more commands)"),
+                           ('make test\\"}"', 'make test\\"}", .more = 1', 'turn 2 does not hold')]:
+        assert told in run(build(tmp_path, "own_test", (old, new)), tmp_path, code=1).stderr
 
 
 def test_the_first_program_is_short():

@@ -16,10 +16,10 @@ def installed(tmp_path_factory):
     return root
 
 
-def pkg_config(root, *args):
+def pkg_config(root, *args, package="waldo"):
     found = next(root.rglob("waldo.pc")).parent
     env = {**os.environ, "PKG_CONFIG_PATH": str(found), "PKG_CONFIG_SYSROOT_DIR": str(root)}
-    done = subprocess.run(["pkg-config", *args, "waldo"], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(["pkg-config", *args, package], env=env, capture_output=True, text=True, check=True)
     return done.stdout.split()
 
 
@@ -29,7 +29,10 @@ def test_everything_is_there(installed):
     for header in (ROOT / "include" / "waldo").rglob("*.h"):
         assert list(installed.rglob(str(header.relative_to(ROOT / "include")))), header
     # Nothing of ours that a user has no use for.
-    assert not list(installed.rglob("*test*")) and not list(installed.rglob("example-*"))
+    tests = {path.name for path in installed.rglob("*test*")}
+    assert tests == {"testing.h", "waldo_testing.pc", "libwaldo_testing.a", "libwaldo_testing.so",
+                     "libwaldo_testing.so.0", f"libwaldo_testing.so.{pkg_config(installed, '--modversion')[0]}"}
+    assert not list(installed.rglob("example-*"))
 
 
 def test_a_program_builds_with_pkg_config(installed, tmp_path):
@@ -46,6 +49,17 @@ def test_a_program_builds_with_pkg_config(installed, tmp_path):
     said = subprocess.run([program], env={**os.environ, "LD_LIBRARY_PATH": library}, capture_output=True, text=True,
                           check=True).stdout.split()
     assert said[0] == said[1] == pkg_config(installed, "--modversion")[0]
+
+
+def test_a_test_builds_with_pkg_config(installed, tmp_path):
+    linked = subprocess.run(["ldd", BUILD / "libwaldo.so"], capture_output=True, text=True, check=True).stdout
+    sanitize = ["-fsanitize=address,undefined"] if "asan" in linked else []
+    flags = pkg_config(installed, "--cflags", "--libs", package="waldo_testing")
+    subprocess.run(["gcc", *sanitize, ROOT / "examples/own_test.c", "-o", tmp_path / "own_test", *flags], check=True)
+    library = str(next(installed.rglob("libwaldo.so")).parent)
+    done = subprocess.run([tmp_path / "own_test"], env={**os.environ, "LD_LIBRARY_PATH": library},
+                          capture_output=True, text=True, check=True)
+    assert done.stdout == "Test 3 fails: it divides by zero.\n"
 
 
 def test_pkg_config_tells_the_backends(installed):

@@ -28,7 +28,7 @@ RULES = [
     ('cJSON_Parse', ALL, (), 'cJSON_ParseWithLengthOpts'),
     ('cJSON_InitHooks', ALL, (), 'nothing: it changes the allocator of the whole process'),
     ('malloc calloc realloc free strdup strndup asprintf vasprintf', LIBRARY,
-     ('src/base/alloc.c', 'src/hand/*'), 'the waldo__alloc family'),
+     ('src/base/alloc.c', 'src/hand/*', 'src/testing/*'), 'the waldo__alloc family'),
     ('signal sigaction', LIBRARY, ('src/hand/*', 'src/loop/child.c'), 'nothing: signal handlers belong to the host'),
     ('setjmp longjmp sigsetjmp siglongjmp', ALL, (), 'status codes'),
 ]
