@@ -275,6 +275,37 @@ static void epochs_and_cut_answers_are_recorded(void **state)
     waldo_store_unref(store);
 }
 
+/* What was left out of requests can be told from the record of their epoch. */
+static void shorter_results_are_recorded(void **state)
+{
+    fixture *f = *state;
+    slow_store s = { .automatic = 1 };
+    waldo_store *store = use(f, &s);
+    int calls = 0;
+    waldo_agent *agent = waldo_agent_new(
+        &WALDO_AGENT(.model = fixture_model(f, "x"), .tools = WALDO_TOOLS(echo_tool(&calls, 0))));
+    char replies[12000], text[9001];
+    waldo_run *run;
+
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    snprintf(replies, sizeof replies,
+             "[{\"calls\":[{\"id\":\"c1\",\"name\":\"echo\",\"arguments\":{\"text\":\"%s\"}}]},"
+             "{\"status\":400,\"json\":{\"error\":{\"message\":\"no\",\"code\":"
+             "\"context_length_exceeded\"}}},{\"text\":\"end\"}]",
+             text);
+    fixture_replies(f, replies);
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    drain(f->rt);
+    assert_string_equal(types(&s), "run item epoch item usage dispatched finished results epoch "
+                                   "item usage rest ");
+    assert_contains(records_of(&s, "epoch"), "\"cut_until\":3,\"cut_newest\":2}\n");
+    assert_contains(records_of(&s, "finished"), text);
+    waldo_agent_unref(agent);
+    waldo_store_unref(store);
+}
+
 static void a_store_that_never_answers_stops_nothing_else(void **state)
 {
     fixture *f = *state;
@@ -382,6 +413,7 @@ int main(void)
         ROW(a_cancel_before_a_response_is_durable_leaves_a_usable_history),
         ROW(a_store_that_refuses_fails_the_run),
         ROW(epochs_and_cut_answers_are_recorded),
+        ROW(shorter_results_are_recorded),
         ROW(a_store_that_never_answers_stops_nothing_else),
         ROW(the_memory_store_keeps_a_run),
         ROW(damaged_records_are_refused),
