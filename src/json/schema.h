@@ -17,8 +17,8 @@ waldo_status waldo__schema_check(const waldo__json_value *schema, const waldo__j
 
 /*
  * Would vendors that hold a model to a schema take this one: does every object in it name all its
- * members as required, and allow no others? 0 with *ret_status, otherwise untouched, when memory
- * was out.
+ * members as required, and allow no others? When memory was out 0, and *ret_status says so; it is
+ * otherwise untouched.
  */
 int waldo__schema_is_strict(waldo_str schema, waldo_status *ret_status);
 
