@@ -127,8 +127,55 @@ def test_what_the_stand_in_says_of_llama_cpp_is_so(server):
     assert status == 400 and "tool_choice" in error["message"]
 
 
-def test_waldo_runs_what_the_model_asks_for(server, tmp_path):
+def events(stream):
+    return [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: {")]
+
+
+def chat_call(stream):
+    call = tool_calls(stream)[0]
+    return call["id"], call["name"], call["arguments"]
+
+
+def responses_call(stream):
+    call = next(event["item"] for event in events(stream)
+                if event["type"] == "response.output_item.done" and event["item"]["type"] == "function_call")
+    return call["call_id"], call["name"], call["arguments"]
+
+
+def messages_call(stream):
+    at, block = next((event["index"], event["content_block"]) for event in events(stream)
+                     if event["type"] == "content_block_start" and event["content_block"]["type"] == "tool_use")
+    parts = [event["delta"]["partial_json"] for event in events(stream)
+             if event["type"] == "content_block_delta" and event["index"] == at]
+    return block["id"], block["name"], "".join(parts)
+
+
+def chat_results(body):
+    return [(message["tool_call_id"], message["content"]) for message in body["messages"] if message["role"] == "tool"]
+
+
+def responses_results(body):
+    return [(item["call_id"], item["output"]) for item in body["input"] if item.get("type") == "function_call_output"]
+
+
+def messages_results(body):
+    blocks = [block for message in body["messages"] if isinstance(message["content"], list)
+              for block in message["content"] if block["type"] == "tool_result"]
+    return [(block["tool_use_id"], json.dumps(block["content"])) for block in blocks]
+
+
+# Of each API (this server offers all): path, list of what was said, how a call is demanded, how to read it.
+APIS = {
+    "chat": ("/chat/completions", "messages", "required", chat_call, chat_results),
+    "openai": ("/responses", "input", "required", responses_call, responses_results),
+    "anthropic": ("/messages", "messages", {"type": "any"}, messages_call, messages_results),
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_waldo_runs_what_the_model_asks_for(server, tmp_path, api):
     """The call is valid, runs in the sandbox, and its output is in request 2."""
+    path, said, demand, call_of, results_of = APIS[api]
     token = secrets.token_hex(16)
     work = tmp_path / "work"
     work.mkdir()
@@ -137,24 +184,21 @@ def test_waldo_runs_what_the_model_asks_for(server, tmp_path):
     prompt = "Run the command: cat token.txt && readlink /proc/self/ns/mnt"
     with Recorder(server) as recorder:
         done = subprocess.run(
-            [WALDO, "run", "-m", f"chat:{recorder.url}#smollm2-135m", "-s", "local:", "-w", work,
+            [WALDO, "run", "-m", f"{api}:{recorder.url}#smollm2-135m", "-s", "local:", "-w", work,
              "--temperature", "0", "--tool-choice", "required", prompt],
             capture_output=True, text=True, timeout=600, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)})
     # A model this small may not find the end of its sentence, which is a limit of its server then.
     assert done.returncode in (0, 3), done.stderr
-    chats = [exchange for exchange in recorder.exchanges if exchange[1].endswith("/chat/completions")]
-    assert len(chats) >= 2, done.stderr
-    first, second = (json.loads(exchange[2]) for exchange in chats[:2])
-    assert first["tool_choice"] == "required" and first["temperature"] == 0
+    exchanges = [exchange for exchange in recorder.exchanges if exchange[1].endswith(path)]
+    assert len(exchanges) >= 2, done.stderr
+    first, second = (json.loads(exchange[2]) for exchange in exchanges[:2])
+    assert first["tool_choice"] == demand and first["temperature"] == 0
 
-    call = tool_calls(chats[0][3].decode())[0]
-    arguments = json.loads(call["arguments"])
-    assert call["name"] in [tool["function"]["name"] for tool in first["tools"]]
-    assert call["name"] == "exec_command" and "token.txt" in arguments["cmd"]
-    assert token not in chats[0][2].decode(), "the token was told before it was read"
+    call_id, name, arguments = call_of(exchanges[0][3].decode())
+    assert name == "exec_command" and "token.txt" in json.loads(arguments)["cmd"]
+    assert token not in exchanges[0][2].decode(), "the token was told before it was read"
 
-    results = [message for message in second["messages"] if message["role"] == "tool"]
-    assert results[0]["tool_call_id"] == call["id"]
-    assert token in results[0]["content"]
-    assert "mnt:[" in results[0]["content"] and os.readlink("/proc/self/ns/mnt") not in results[0]["content"]
-    assert second["messages"][:len(first["messages"])] == first["messages"]
+    result_id, result = results_of(second)[0]
+    assert result_id == call_id and token in result
+    assert "mnt:[" in result and os.readlink("/proc/self/ns/mnt") not in result
+    assert second[said][:len(first[said])] == first[said]

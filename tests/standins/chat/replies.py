@@ -181,12 +181,12 @@ def chunks(reply, model):
         yield {**envelope, "choices": [], "usage": usage}
 
 
-def stream_error(kind):
+def stream_error(kind, says="the model crashed"):
     """The event with which a server reports an error in the middle of a 200 stream."""
-    message = {"message": "the model crashed", "type": "server_error", "code": 500}
+    message = {"message": says, "type": "server_error", "code": 500}
     return {
         "object": "data: " + dump({"error": message}) + "\n\n",
-        "string": 'data: {"error":"the model crashed"}\n\n',
+        "string": "data: " + dump({"error": says}) + "\n\n",
         "event": "event: error\ndata: " + dump({"error": message}) + "\n\n",
         "field": "error: " + dump(message) + "\n\n",
         "finish": 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}\n\n',
@@ -204,7 +204,7 @@ def stream(reply, model, include_usage):
         reply = {**reply, "usage": None}
     events = ["data: " + dump(chunk) + "\n\n" for chunk in reply.get("chunks") or chunks(reply, model)]
     if "stream_error" in reply:
-        return "".join(events[:reply.get("after", 2)]) + stream_error(reply["stream_error"])
+        return "".join(events[:reply.get("after", 2)]) + stream_error(reply["stream_error"], *reply.get("quoted", []))
     if reply.get("comments"):
         events = [": keep-alive\n\n" + event for event in events]
     if reply.get("keepalive"):

@@ -218,14 +218,24 @@ class Handler(socketserver.BaseRequestHandler):
         return render(STATE.service.fill(STATE.next_reply(body), body), body, headers, raw)
 
 
+def quoted(headers, raw, reply):
+    """The request as an error may quote it: as it is, and in the `forms` base64 and url."""
+    text = "\n".join(f"{name}: {value}" for name, value in headers) + "\n\n" + raw.decode("utf-8", "replace")
+    forms = {"base64": base64.b64encode(text.encode()).decode(), "url": urllib.parse.quote(text, safe="")}
+    return "\n".join([text, *[forms[name] for name in reply.get("forms", [])]])
+
+
 def render(reply, body, headers, raw):
     status = reply.get("status", 200)
     if "html" in reply:
         return status, "text/html", reply["html"], reply
     if reply.get("echo"):  # a proxy that quotes the whole request, key and all
-        quoted = "\n".join(f"{name}: {value}" for name, value in headers) + "\n\n" + raw.decode("utf-8", "replace")
-        why = Refused(quoted, status=status)
-        return status, "application/json", dump(STATE.service.refusal(why, "req_quoted")), reply
+        says = quoted(headers, raw, reply)
+        if status != 200:
+            why = Refused(says, status=status)
+            return status, "application/json", dump(STATE.service.refusal(why, "req_quoted")), reply
+        pieces = [says[at:at + 23] for at in range(0, len(says), 23)]  # shorter than keys are
+        reply = {**reply, "text": says, "pieces": pieces, "message": says, "quoted": [says]}
     if "json" in reply:
         return status, "application/json", dump(reply["json"]), reply
     if body.get("stream"):

@@ -137,11 +137,11 @@ def frame(event):
     return f"event: {event['type']}\ndata: {dump(event)}\n\n"
 
 
-def stream_error(kind):
+def stream_error(kind, says="the model crashed"):
     """The event with which a server reports an error in the middle of a 200 stream."""
     if kind == "json":
         return 'event: content_block_delta\ndata: {"type":"content_bl\n\n'
-    return frame({"type": "error", "error": {"type": kind, "message": "the model crashed", "details": None},
+    return frame({"type": "error", "error": {"type": kind, "message": says, "details": None},
                   "request_id": "req_stream"})
 
 
@@ -151,7 +151,7 @@ def stream(reply, model, signature="EqQBsig"):
         return reply["raw"]
     texts = [frame(event) for event in events(reply, model, signature)]
     if "stream_error" in reply:
-        return "".join(texts[:reply.get("after", 4)]) + stream_error(reply["stream_error"])
+        return "".join(texts[:reply.get("after", 4)]) + stream_error(reply["stream_error"], *reply.get("quoted", []))
     if reply.get("comments"):
         texts = [": keep-alive\n\n" + text for text in texts]
     if reply.get("split_data"):  # one event's JSON on two data lines

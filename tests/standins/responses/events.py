@@ -166,12 +166,13 @@ def frame(event):
     return f"event: {event['type']}\ndata: {dump(event)}\n\n"
 
 
-def stream_error(kind):
+def stream_error(kind, says="the model crashed"):
     """The event with which a server reports an error in the middle of a 200 stream."""
     return {
-        "flat": frame({"type": "error", "code": "server_error", "message": "the model crashed", "param": None,
+        "flat": frame({"type": "error", "code": "server_error", "message": says, "param": None,
                        "sequence_number": 4}),
-        "object": 'data: {"error":{"message":"the model crashed","type":"server_error","code":"server_error"}}\n\n',
+        "object": "data: " + dump({"error": {"message": says, "type": "server_error",
+                                             "code": "server_error"}}) + "\n\n",
         "json": 'event: response.output_text.delta\ndata: {"type":"response.outp\n\n',
     }[kind]
 
@@ -184,7 +185,7 @@ def stream(reply, body):
         reply = {"obfuscation": True, **reply}
     texts = [frame(event) for event in numbered(reply, body["model"])]
     if "stream_error" in reply:
-        return "".join(texts[:reply.get("after", 4)]) + stream_error(reply["stream_error"])
+        return "".join(texts[:reply.get("after", 4)]) + stream_error(reply["stream_error"], *reply.get("quoted", []))
     if reply.get("comments"):
         texts = [": keep-alive\n\n" + text for text in texts]
     if reply.get("split_data"):  # one event's JSON on two data lines
