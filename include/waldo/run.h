@@ -290,6 +290,33 @@ WALDO_API size_t waldo_run_item_count(const waldo_run *run);
 WALDO_API waldo_str waldo_run_item(const waldo_run *run, size_t index);
 
 /**
+ * Begin with a conversation that was kept as chat messages: a JSON array in the form of Chat
+ * Completions (docs/events.md). The run must be at rest and have no item yet; nothing is asked.
+ *
+ * @param run       exclusive
+ * @param messages  JSON text, copied; all of it is taken or nothing
+ * @param ret_err   set on failure, free with waldo_error_free(); may be NULL
+ * @retval WALDO_OK      taken; its items are final, and told as events, when the loop was driven
+ * @retval WALDO_EBUSY   the run works or has items
+ * @retval WALDO_ECLOSED the run is closed or its agent bad
+ * @retval WALDO_EINVAL  the error names the message and what is wrong with it
+ * @return else WALDO_EJSON, WALDO_EUTF8, WALDO_ETOOBIG: the text is no JSON, or too much of it
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_status waldo_run_import(waldo_run *run, waldo_str messages, waldo_error **ret_err);
+
+/**
+ * The final items as chat messages, as waldo_run_import() reads them. Left out are instructions,
+ * reasoning and whether a result was an error. While tools run, calls stand there without results.
+ *
+ * @param run  exclusive
+ * @return JSON text, borrowed until the next export or until the run is freed; empty when out of
+ *         memory
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_str waldo_run_export(waldo_run *run);
+
+/**
  * The run's machine, for the host's own use beside the agent's.
  *
  * @param run  borrowed for the call

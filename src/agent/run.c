@@ -679,6 +679,7 @@ void waldo_run_free(waldo_run *run)
     waldo__scrubber_free(&run->text_scrubber);
     waldo__scrubber_free(&run->reasoning_scrubber);
     waldo__buf_free(&run->answer);
+    waldo__buf_free(&run->exported);
     waldo__buf_free(&run->head);
     waldo__buf_free(&run->refusal);
     waldo__buf_free(&run->key_name);

@@ -89,6 +89,7 @@ struct waldo_run {
     } queued;     /* what the user said for the next request */
     size_t taken; /* of them in the transcript, but not yet handed to the store */
     waldo__buf answer;
+    waldo__buf exported; /* as messages, when that was asked for */
 
     waldo__events events;
     waldo_run_ready_fn on_ready;

@@ -9,6 +9,9 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rand.h"
+#include "transcript/messages.h"
+
+enum { EXPORT_MAX = 256 * 1024 * 1024 };
 
 waldo_run_state waldo_run_get_state(const waldo_run *run)
 {
@@ -186,4 +189,48 @@ waldo_status waldo_run_save_changes(waldo_run *run, const char *file)
         run->error = s.error;
     }
     return status;
+}
+
+/* ---- as messages ---- */
+
+waldo_status waldo_run_import(waldo_run *run, waldo_str messages, waldo_error **ret_err)
+{
+    waldo__messages read = { .count = 0 };
+    waldo_status status;
+
+    if (run == NULL || run->broken || run->rt->closing) {
+        return waldo_error_set(ret_err, WALDO_ECLOSED, WALDO_CLASS_USAGE,
+                               "the run takes no messages: it is closed or could not be made");
+    }
+    if (waldo__loop_forked(run->rt->loop)) {
+        return waldo_error_set(ret_err, WALDO_EFORKED, WALDO_CLASS_USAGE,
+                               "the run belongs to the parent process");
+    }
+    if (run->state != WALDO_RUN_IDLE || run->transcript.count > 0) {
+        return waldo_error_set(ret_err, WALDO_EBUSY, WALDO_CLASS_USAGE,
+                               "messages are only taken by a run that has no conversation yet");
+    }
+    status = waldo__messages_read(messages, &read, ret_err);
+    if (status == WALDO_OK && read.count > 0) {
+        run->events.lost |= waldo__run_add_items(run, read.at, read.count) != WALDO_OK;
+        waldo__run_commit(run, NULL, NULL); /* without memory it takes them out again */
+        if (run->transcript.count == 0) {
+            status = waldo__error_nomem(ret_err);
+        }
+    }
+    waldo__messages_free(&read);
+    return status;
+}
+
+waldo_str waldo_run_export(waldo_run *run)
+{
+    if (run == NULL) {
+        return WALDO__S("");
+    }
+    waldo__buf_free(&run->exported);
+    waldo__buf_init(&run->exported, EXPORT_MAX);
+    if (waldo__messages_write(&run->transcript, run->announced, &run->exported) != WALDO_OK) {
+        waldo__buf_free(&run->exported);
+    }
+    return waldo__buf_str(&run->exported);
 }
