@@ -83,23 +83,29 @@ static waldo__json *parse(const docker_exec *exec)
     return doc;
 }
 
+static void look(docker_exec *exec, const char *kind, const char *id, docker_call_fn done)
+{
+    waldo__buf path = WALDO__BUF_INIT(1024);
+
+    waldo__buf_printf(&path, "/%s/%s/json", kind, id);
+    waldo__docker_call_start(&exec->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS, WALDO__NEVER,
+                             done);
+    waldo__buf_free(&path);
+}
+
 /* Killed, or the whole container was: only its own state tells. */
-static void look_at_container(void *userdata);
-
-static void look_again(void *userdata);
-
 static void on_container(void *userdata, waldo_status status, const waldo_error *error)
 {
     docker_exec *exec = userdata;
     waldo__json *doc;
-    int running = 0;
+    int running;
 
     if (status != WALDO_OK || exec->call.http_status != 200) {
         fail(exec, status, error, "looking at the container");
         return;
     }
     doc = parse(exec);
-    running = waldo__json_get_bool(waldo__json_get(waldo__json_root(doc), "State"), "Running", 0);
+    running = waldo__json_get_bool(waldo__json_get(waldo__json_root(doc), "State"), "Running", 1);
     waldo__json_free(doc);
     if (running && exec->looks < LIFE_LOOKS) { /* its end may not have been noted yet */
         waldo__timer_arm(exec->engine->env->loop, &exec->timer,
@@ -114,12 +120,8 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
 static void look_at_container(void *userdata)
 {
     docker_exec *exec = userdata;
-    waldo__buf path = WALDO__BUF_INIT(1024);
 
-    waldo__buf_printf(&path, "/containers/%s/json", exec->container);
-    waldo__docker_call_start(&exec->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS, WALDO__NEVER,
-                             on_container);
-    waldo__buf_free(&path);
+    look(exec, "containers", exec->container, on_container);
 }
 
 static void on_inspected(void *userdata, waldo_status status, const waldo_error *error)
@@ -160,12 +162,8 @@ static void on_inspected(void *userdata, waldo_status status, const waldo_error 
 static void look_again(void *userdata)
 {
     docker_exec *exec = userdata;
-    waldo__buf path = WALDO__BUF_INIT(1024);
 
-    waldo__buf_printf(&path, "/exec/%s/json", exec->id);
-    waldo__docker_call_start(&exec->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS, WALDO__NEVER,
-                             on_inspected);
-    waldo__buf_free(&path);
+    look(exec, "exec", exec->id, on_inspected);
 }
 
 static waldo_status on_frame(void *userdata, waldo__docker_stream stream, waldo_str bytes)
