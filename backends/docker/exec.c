@@ -5,7 +5,9 @@
 #include "base/error.h"
 #include "plain.h"
 
-enum { QUICK_MS = 30000, WORDS_MAX = 2048, LOOKS_MAX = 12, LIFE_LOOKS = 4, KILLED = 137 };
+enum { QUICK_MS = 30000, WORDS_MAX = 2048, LOOKS_MAX = 12, LIFE_LOOKS = 4 };
+/* What a command ends with whose container ends: as it runs, or before the runtime has begun it. */
+enum { NOT_BEGUN = 126, KILLED = 137 };
 
 void waldo__docker_put_command(waldo__buf *out, const char *const *argv, const char *const *env,
                                const char *cwd)
@@ -48,7 +50,22 @@ static void lost(docker_exec *exec, const char *why)
     waldo_error_free(made);
 }
 
-/* An answer that ends it; the engine or the container being gone is the sandbox's end. */
+static void refused(docker_exec *exec)
+{
+    waldo_error *made = NULL;
+
+    waldo_error_set(&made, WALDO_ESTART, WALDO_CLASS_BACKEND, "docker: %s: the engine says: %s",
+                    exec->refused, waldo__buf_str(&exec->words).ptr);
+    over(exec, WALDO_ESTART, made);
+    waldo_error_free(made);
+}
+
+static void look_at_container(void *userdata);
+
+/*
+ * An answer that ends it; the engine or the container being gone is the sandbox's end. What fails in
+ * the engine may have failed because the container just ends.
+ */
 static void fail(docker_exec *exec, waldo_status status, const waldo_error *error, const char *what)
 {
     int code = exec->call.http_status;
@@ -62,13 +79,17 @@ static void fail(docker_exec *exec, waldo_status status, const waldo_error *erro
         waldo__docker_call_error(&exec->call, status, error, what, &made);
         lost(exec, waldo_error_message(made));
     } else {
-        waldo__buf said = WALDO__BUF_INIT(WORDS_MAX);
+        int first = exec->refused == NULL;
 
-        waldo__docker_call_message(&exec->call, &said);
-        waldo_error_set(&made, WALDO_ESTART, WALDO_CLASS_BACKEND, "docker: %s: the engine says: %s",
-                        what, waldo__buf_str(&said).ptr);
-        waldo__buf_free(&said);
-        over(exec, WALDO_ESTART, made);
+        waldo__buf_clear(&exec->words);
+        waldo__docker_call_message(&exec->call, &exec->words);
+        exec->refused = what;
+        if (code >= 500 && first) {
+            exec->timer.fn = look_at_container;
+            look_at_container(exec);
+        } else {
+            refused(exec);
+        }
     }
     waldo_error_free(made);
 }
@@ -93,7 +114,7 @@ static void look(docker_exec *exec, const char *kind, const char *id, docker_cal
     waldo__buf_free(&path);
 }
 
-/* Killed, or the whole container was: only its own state tells. */
+/* Was it this command, or its whole container? Only the container's own state tells. */
 static void on_container(void *userdata, waldo_status status, const waldo_error *error)
 {
     docker_exec *exec = userdata;
@@ -110,6 +131,8 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
     if (running && exec->looks < LIFE_LOOKS) { /* its end may not have been noted yet */
         waldo__timer_arm(exec->engine->env->loop, &exec->timer,
                          waldo__deadline_ns(INT64_C(20) << exec->looks++));
+    } else if (running && exec->refused != NULL) {
+        refused(exec);
     } else if (running) {
         over(exec, WALDO_OK, NULL);
     } else {
@@ -151,7 +174,7 @@ static void on_inspected(void *userdata, waldo_status status, const waldo_error 
     }
     exec->exit_code = (int)(code & 0xff);
     exec->looks = 0;
-    if (exec->exit_code != KILLED) {
+    if (exec->exit_code != KILLED && exec->exit_code != NOT_BEGUN) {
         over(exec, WALDO_OK, NULL);
         return;
     }

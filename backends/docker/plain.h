@@ -27,6 +27,7 @@ struct docker_exec {
     waldo__buf words; /* the engine's own */
     waldo__timer timer;
     unsigned looks;
+    const char *refused; /* static: what the engine has refused */
     int exit_code;
     void (*on_output)(void *userdata, int stream, waldo_str bytes);
     docker_exec_fn done;

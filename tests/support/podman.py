@@ -1,6 +1,7 @@
 """Podman's compatible socket for tests: a service of our own in a temporary folder."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -58,10 +59,18 @@ class Podman(dockerd.Engine):
         subprocess.run(self.command("import", "-q", "-", name), input=data, check=True, capture_output=True)
 
     def containers(self):
-        """Podman 4.3 may fail to list while one is being removed, with no more than that it is not known: ask again."""
+        """
+        Podman 4.3 may keep the record of a container that its store has removed, and then lists none at all. Such a
+        record is removed by force, and it is asked again: only a real list counts.
+        """
         def asked():
             found[:] = [super(Podman, self).containers()]
-            return isinstance(found[0], list)
+            if isinstance(found[0], list):
+                return True
+            unknown = re.search(r'"([0-9a-f]{64})": container not known', found[0]["message"])
+            if unknown:
+                subprocess.run(self.command("rm", "-f", unknown[1]), check=False, capture_output=True)
+            return False
         found = []
         assert self.wait(asked, START_S), found
         return found[0]
