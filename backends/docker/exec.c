@@ -63,8 +63,8 @@ static void refused(docker_exec *exec)
 static void look_at_container(void *userdata);
 
 /*
- * An answer that ends it; the engine or the container being gone is the sandbox's end. What fails in
- * the engine may have failed because the container just ends.
+ * An answer that ends it; the engine or the container being gone is the sandbox's end. What fails
+ * in the engine may have failed because the container just ends.
  */
 static void fail(docker_exec *exec, waldo_status status, const waldo_error *error, const char *what)
 {
