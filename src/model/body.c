@@ -289,6 +289,36 @@ waldo_status waldo__body_read_args(const waldo__json_value *value, waldo__buf *o
     return WALDO_OK;
 }
 
+int waldo__args_are_placeholder(waldo_str text)
+{
+    text = waldo__str_trim(text);
+    return text.len == 0 || waldo__str_is(text, "\"\"") || waldo__str_is(text, "null");
+}
+
+int waldo__args_drop_stray(waldo__buf *args)
+{
+    waldo_str text = waldo__buf_str(args), rest;
+    waldo__json_scan scan = { .complete = 0 };
+
+    if (!waldo__str_starts(waldo__str_trim(text), "{")) {
+        return 0;
+    }
+    waldo__json_scan_feed(&scan, text);
+    rest = waldo__strn(text.ptr + scan.end, text.len - scan.end);
+    if (!scan.complete || rest.len == 0 || !waldo__args_are_placeholder(rest)) {
+        return 0;
+    }
+    waldo__buf_truncate(args, scan.end);
+    return waldo__str_trim(rest).len > 0;
+}
+
+waldo_status waldo__body_tell_stray(waldo__body *body)
+{
+    return waldo__body_emit(body, WALDO_DELTA_WARNING,
+                            WALDO__S("the server sent something besides the arguments of a tool "
+                                     "call; it was left out"));
+}
+
 /* ---- what an answer came to ---- */
 
 void waldo__answer_init(waldo__answer *answer)

@@ -77,6 +77,15 @@ int waldo__body_holds_error(const waldo__json_value *root);
 /* Arguments of a call are text; some gateways send the object itself. */
 waldo_status waldo__body_read_args(const waldo__json_value *value, waldo__buf *out);
 
+/* Servers put these where arguments are missing, or behind them: nothing, blanks, "" and null. */
+int waldo__args_are_placeholder(waldo_str text);
+
+/* Cut off a placeholder that stands behind a whole object. 1: it was more than blanks. */
+int waldo__args_drop_stray(waldo__buf *args);
+
+/* Say that something was left out. */
+waldo_status waldo__body_tell_stray(waldo__body *body);
+
 /* ---- what an answer came to ---- */
 
 typedef struct waldo__answer {

@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/rand.h"
+#include "model/body.h"
 #include "model/chat.h"
 
 enum { CALLS_MAX = 1024, WORD_MAX = 1024, EXTRA_MAX = 1 << 20, PLACEHOLDER_MAX = 16 };
@@ -20,13 +21,6 @@ static int opens_container(waldo_str text)
     char byte = first_byte(text);
 
     return byte == '{' || byte == '[';
-}
-
-/* Text that stands for no arguments: blank, "" or null. */
-static int is_placeholder(waldo_str text)
-{
-    text = waldo__str_trim(text);
-    return text.len == 0 || waldo__str_is(text, "\"\"") || waldo__str_is(text, "null");
 }
 
 static int has_all_args(const waldo__chat_call *call)
@@ -235,7 +229,7 @@ static waldo_status add_args(waldo__chat_calls *calls, waldo__chat_call *call, w
         return WALDO_ETOOBIG;
     }
     if (call->args.len > 0 && call->args.len < PLACEHOLDER_MAX && opens_container(args) &&
-        is_placeholder(waldo__buf_str(&call->args))) {
+        waldo__args_are_placeholder(waldo__buf_str(&call->args))) {
         calls->args_total -= call->args.len;
         waldo__buf_clear(&call->args);
         call->scan = (waldo__json_scan){ 0 };
@@ -337,7 +331,7 @@ static int has_stray_end(const waldo__chat_call *call)
     if (!has_all_args(call) || end >= args.len) {
         return 0;
     }
-    return is_placeholder(waldo__strn(args.ptr + end, args.len - end));
+    return waldo__args_are_placeholder(waldo__strn(args.ptr + end, args.len - end));
 }
 
 int waldo__chat_calls_have_stray(const waldo__chat_calls *calls)
@@ -359,7 +353,7 @@ static waldo_status settle_args(waldo__chat_call *call, int may_be_cut)
 
     if (has_stray_end(call)) {
         waldo__buf_truncate(&call->args, call->scan.end);
-    } else if (text.len < PLACEHOLDER_MAX && is_placeholder(text) && !may_be_cut) {
+    } else if (text.len < PLACEHOLDER_MAX && waldo__args_are_placeholder(text) && !may_be_cut) {
         waldo__buf_clear(&call->args);
         waldo__buf_puts(&call->args, "{}");
     }

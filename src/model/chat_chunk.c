@@ -219,10 +219,7 @@ static waldo_status read_reason(waldo_reader *reader, waldo_str reason)
                           &reader->reason);
     if (waldo__chat_calls_have_stray(&reader->calls) && !reader->warned) {
         reader->warned = 1;
-        return waldo__body_emit(
-            &reader->body, WALDO_DELTA_WARNING,
-            waldo__str("the server sent something besides the arguments of a tool call; "
-                       "it was left out"));
+        return waldo__body_tell_stray(&reader->body);
     }
     return WALDO_OK;
 }

@@ -184,7 +184,7 @@ static waldo_status settle_args(waldo__block *block)
 {
     waldo_str input = WALDO__S("");
 
-    if (waldo__str_trim(waldo__buf_str(&block->args)).len > 0) {
+    if (!waldo__args_are_placeholder(waldo__buf_str(&block->args))) {
         return WALDO_OK;
     }
     waldo__buf_clear(&block->args);

@@ -79,6 +79,19 @@ static waldo_status warn_refused(waldo_reader *reader, const waldo__json_value *
     return status;
 }
 
+/* Behind whole arguments, some servers send what stands for none. */
+static waldo_status drop_stray(waldo_reader *reader)
+{
+    int told = 0;
+
+    for (size_t i = 0; i < reader->blocks.count; i++) {
+        waldo__block *block = reader->blocks.at[i];
+
+        told |= block->kind == WALDO__BLOCK_CALL && waldo__args_drop_stray(&block->args);
+    }
+    return told ? waldo__body_tell_stray(&reader->body) : WALDO_OK;
+}
+
 /* Members of a message that come at its end: of the event's delta, or of the message itself. */
 static waldo_status end_message(waldo_reader *reader, const waldo__json_value *message)
 {
@@ -92,7 +105,7 @@ static waldo_status end_message(waldo_reader *reader, const waldo__json_value *m
     if (waldo__str_is(reason, "refusal")) {
         return warn_refused(reader, waldo__json_get(message, "stop_details"));
     }
-    return WALDO_OK;
+    return drop_stray(reader);
 }
 
 /* ---- blocks ---- */

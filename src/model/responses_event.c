@@ -330,6 +330,22 @@ static void read_id(waldo_reader *reader, const waldo__json_value *response)
     }
 }
 
+/* An item sent back as it came would hold it again. */
+static waldo_status drop_stray(waldo_reader *reader)
+{
+    int told = 0;
+
+    for (size_t i = 0; i < reader->parts.count; i++) {
+        waldo__part *part = reader->parts.at[i];
+
+        if (part->kind == WALDO__PART_CALL && waldo__args_drop_stray(&part->args)) {
+            waldo__buf_clear(&part->raw);
+            told = 1;
+        }
+    }
+    return told ? waldo__body_tell_stray(&reader->body) : WALDO_OK;
+}
+
 static waldo_status end_response(waldo_reader *reader, event_action action,
                                  const waldo__json_value *response, waldo_str raw)
 {
@@ -351,6 +367,9 @@ static waldo_status end_response(waldo_reader *reader, event_action action,
     if (waldo__json_type_of(output) == WALDO__JSON_ARRAY &&
         waldo__json_raw_get(raw, "output", &raw_output)) {
         status = read_output(reader, output, raw_output);
+    }
+    if (status >= 0) {
+        status = drop_stray(reader);
     }
     return status >= 0 ? warn_removed(reader, waldo__json_get(response, "input_transformations"))
                        : status;

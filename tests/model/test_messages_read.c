@@ -248,6 +248,42 @@ static void calls(void **state)
            "of\n");
 }
 
+#define CALLED(args) "call f\ntool_call c f " args "\nfinish calls\n"
+#define STRAY                                                                                      \
+    "warning the server sent something besides the arguments of a tool call; it was left out\n"
+
+/* What users of other libraries met, in the form that it has here. */
+static void reported_faults(void **state)
+{
+    (void)state;
+    /* F03: an empty piece first */
+    expect(EVENTS(CALL_BLOCK(0, "c", "f"), ARGS(0, ""), ARGS(0, "{\\\"cm"),
+                  ARGS(0, "d\\\":\\\"ls\\\"}"), BLOCK_END(0), STOP("tool_use"), DONE),
+           CALLED("{\"cmd\":\"ls\"}"));
+    /* F04: no arguments in three forms */
+    expect(EVENTS(CALL_BLOCK(0, "c", "f"), BLOCK_END(0), STOP("tool_use"), DONE), CALLED("{}"));
+    expect(EVENTS(BLOCK(0, "{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\"}"), BLOCK_END(0),
+                  STOP("tool_use"), DONE),
+           CALLED("{}"));
+    expect(EVENTS(BLOCK(0, "{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":null}"),
+                  BLOCK_END(0), STOP("tool_use"), DONE),
+           CALLED("{}"));
+    /* F05: something stray behind whole arguments */
+    expect(EVENTS(CALL_BLOCK(0, "c", "f"), ARGS(0, "{}"), ARGS(0, "\\\"\\\""), BLOCK_END(0),
+                  STOP("tool_use"), DONE),
+           "call f\n" STRAY "tool_call c f {}\nfinish calls\n");
+    /* F09: one tool twice */
+    expect(EVENTS(CALL_BLOCK(0, "c", "f"), ARGS(0, "{\\\"a\\\":1}"), BLOCK_END(0),
+                  CALL_BLOCK(1, "d", "f"), ARGS(1, "{\\\"a\\\":2}"), BLOCK_END(1), STOP("tool_use"),
+                  DONE),
+           "call f\ncall f\ntool_call c f {\"a\":1}\ntool_call d f {\"a\":2}\nfinish calls\n");
+    /* F11: arguments of an answer that is no stream, as text instead of an object */
+    expect_answer(MODEL, "application/json",
+                  WALDO__S("{\"content\":[{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\","
+                           "\"input\":\"\"}],\"stop_reason\":\"tool_use\"}"),
+                  CALLED("{}"));
+}
+
 static void endings(void **state)
 {
     (void)state;
@@ -390,6 +426,7 @@ int main(void)
         cmocka_unit_test(texts),
         cmocka_unit_test(thinking),
         cmocka_unit_test(calls),
+        cmocka_unit_test(reported_faults),
         cmocka_unit_test(endings),
         cmocka_unit_test(usages),
         cmocka_unit_test(failures),

@@ -251,6 +251,42 @@ static void calls(void **state)
            "call p\ntool_call c p *** B\nfinish calls\n");
 }
 
+#define PIECE(at, text)                                                                            \
+    EVENT("function_call_arguments.delta", ",\"output_index\":" #at ",\"delta\":\"" text "\"")
+#define DONE         EVENT("completed", ",\"response\":{}")
+#define BARE_CALL    "{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\""
+#define CALLED(args) "call f\ntool_call c f " args "\nfinish calls\n"
+#define STRAY                                                                                      \
+    "warning the server sent something besides the arguments of a tool call; it was left out\n"
+
+/* What users of other libraries met, in the form that it has here. */
+static void reported_faults(void **state)
+{
+    (void)state;
+    /* F03: an empty piece first */
+    expect(EVENTS(ADDED(0, CALL("c", "f", "")), PIECE(0, ""), PIECE(0, "{\\\"cm"),
+                  PIECE(0, "d\\\":\\\"ls\\\"}"), DONE),
+           CALLED("{\"cmd\":\"ls\"}"));
+    /* F04: no arguments in three forms */
+    expect(EVENTS(ADDED(0, CALL("c", "f", "")), DONE), CALLED("{}"));
+    expect(EVENTS(ADDED(0, BARE_CALL "}"), DONE), CALLED("{}"));
+    expect(EVENTS(ADDED(0, BARE_CALL ",\"arguments\":null}"), DONE), CALLED("{}"));
+    /* F05: something stray behind whole arguments */
+    expect(EVENTS(ADDED(0, CALL("c", "f", "")), PIECE(0, "{}"), PIECE(0, "\\\"\\\""), DONE),
+           "call f\n" STRAY "tool_call c f {}\nfinish calls\n");
+    /* F09: one tool twice */
+    expect(EVENTS(ADDED(0, CALL("c", "f", "")), PIECE(0, "{\\\"a\\\":1}"),
+                  ADDED(1, CALL("d", "f", "")), PIECE(1, "{\\\"a\\\":2}"), DONE),
+           "call f\ncall f\ntool_call c f {\"a\":1}\ntool_call d f {\"a\":2}\nfinish calls\n");
+    /* F11: arguments of an answer that is no stream: empty, and an object instead of text */
+    expect_answer(MODEL, "application/json", WALDO__S("{\"output\":[" BARE_CALL "}]}"),
+                  "call f\ntool_call c f {} " BARE_CALL "}\nfinish calls\n");
+    expect_answer(MODEL, "application/json",
+                  WALDO__S("{\"output\":[" BARE_CALL ",\"arguments\":{\"cmd\":\"ls\"}}]}"),
+                  "call f\ntool_call c f {\"cmd\":\"ls\"} " BARE_CALL
+                  ",\"arguments\":{\"cmd\":\"ls\"}}\nfinish calls\n");
+}
+
 static void unfinished(void **state)
 {
     (void)state;
@@ -444,6 +480,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(reasoning),
         cmocka_unit_test(calls),
+        cmocka_unit_test(reported_faults),
         cmocka_unit_test(unfinished),
         cmocka_unit_test(failures),
         cmocka_unit_test(sparse_servers),
