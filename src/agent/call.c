@@ -539,11 +539,6 @@ waldo_sandbox *waldo__tool_call_sandbox(const waldo_tool_call *call)
     return call->sink.sandbox;
 }
 
-waldo__loop *waldo__tool_call_loop(const waldo_tool_call *call)
-{
-    return call->sink.loop;
-}
-
 waldo__http *waldo__tool_call_http(const waldo_tool_call *call)
 {
     return call->sink.http;

@@ -79,7 +79,6 @@ void waldo__tool_call_cancel(waldo_tool_call *call);
 /* ---- for built-in tools ---- */
 
 waldo_sandbox *waldo__tool_call_sandbox(const waldo_tool_call *call);
-waldo__loop *waldo__tool_call_loop(const waldo_tool_call *call);
 waldo__http *waldo__tool_call_http(const waldo_tool_call *call);
 size_t waldo__tool_call_max_output(const waldo_tool_call *call);
 void waldo__tool_call_output(waldo_tool_call *call, int stream, waldo_str bytes);

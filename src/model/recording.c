@@ -463,11 +463,6 @@ const waldo_model_options *waldo__recording_model(const waldo__recording *record
     return &recording->model;
 }
 
-const char *waldo__recording_name(const waldo__recording *recording)
-{
-    return recording->name;
-}
-
 size_t waldo__recording_count(const waldo__recording *recording)
 {
     return recording->exchanges.count;

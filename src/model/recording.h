@@ -53,7 +53,6 @@ void waldo__recording_free(waldo__recording *recording);
 
 /* Of the first model; its texts and numbers are borrowed. */
 const waldo_model_options *waldo__recording_model(const waldo__recording *recording);
-const char *waldo__recording_name(const waldo__recording *recording);
 
 size_t waldo__recording_count(const waldo__recording *recording);
 

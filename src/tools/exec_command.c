@@ -53,7 +53,7 @@ void waldo__tool_show_end(const waldo_exec_result *result, const char *limit, wa
         waldo__buf_puts(out, "Ended because memory ran out\n");
         break;
     case WALDO_EXEC_LOST:
-        waldo__buf_puts(out, "The sandbox was lost while the command ran: outcome unknown\n");
+        waldo__buf_puts(out, "The command was lost, perhaps with its sandbox: outcome unknown\n");
         break;
     default:
         waldo__buf_puts(out, "Cancelled\n");
