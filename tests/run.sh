@@ -141,9 +141,11 @@ sanitized=''
 sanitized_build() { # once, and only when a suite needs it; the script tests need the programs too
     if [ -z "$sanitized" ]; then
         sanitized=no
-        step 'musl for arm64' sh src/hand/fetch_musl.sh arm64 build-musl
+        # Without it that step has failed, and the rest is still tested, with this machine's hand.
+        hands=all
+        step 'musl for arm64' sh src/hand/fetch_musl.sh arm64 build-musl || hands=native
         step 'build with sanitizers' configure build-test -Db_sanitize=address,undefined \
-            -Dhands=all "-Dhands_musl=$PWD/build-musl" &&
+            "-Dhands=$hands" "-Dhands_musl=$PWD/build-musl" &&
             step 'compile' ninja -j2 -C build-test --quiet && sanitized=yes
     fi
     [ "$sanitized" = yes ]
