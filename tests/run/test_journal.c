@@ -303,6 +303,7 @@ static void shorter_results_are_recorded(void **state)
     assert_contains(records_of(&s, "epoch"), "\"cut_until\":3,\"cut_newest\":2}\n");
     assert_contains(records_of(&s, "finished"), text);
     waldo_agent_unref(agent);
+    fixture_runtime(f, NULL);
     waldo_store_unref(store);
 }
 
