@@ -8,11 +8,11 @@
 
 const command commands[] = {
     { "run", "[options] [--] PROMPT", "give one prompt to an agent; PROMPT - reads standard input",
-      "mkHswMpagAiejotLbfRTcExCqv", EXIT_USAGE, cmd_run },
-    { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAitLbfRTEcxCqv",
+      "mkHswMpagAIejoNLbfRTcExCqv", EXIT_USAGE, cmd_run },
+    { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAINLbfRTEcxCqv",
       EXIT_USAGE, cmd_chat },
     { "exec", "[options] [--] COMMAND [ARG]...",
-      "run one command in a sandbox and pass its exit code on", "swMOEIyv", EXIT_EXEC_FAILED,
+      "run one command in a sandbox and pass its exit code on", "swMOEitv", EXIT_EXEC_FAILED,
       cmd_exec },
     { "cp", "[options] FROM TO", "copy files and folders: one of the two is @NAME:PATH, or :PATH",
       "swv", EXIT_USAGE, cmd_cp },

@@ -26,7 +26,7 @@ def test_the_exit_code_is_passed_on(sandbox, code):
 
 
 def test_words_are_passed_on_as_they_are(sandbox):
-    words = ["", "two words", "it's", "$HOME", "*", "-I", "--", "é", "new\nline"]
+    words = ["", "two words", "it's", "$HOME", "*", "-i", "--", "é", "new\nline"]
     done = sandbox("exec", "printf", "<%s>", *words)
     assert done.stdout == "".join(f"<{word}>" for word in words), done.stderr
 
@@ -95,7 +95,7 @@ def test_without_the_option_nothing_is_read(sandbox):
 @pytest.mark.parametrize("size", [0, 1, 65536, 20_000_000])
 def test_input_goes_through_exactly(sandbox, size):
     data = noise(size)
-    done = sandbox("exec", "-I", "--", "cat", input=data, text=False)
+    done = sandbox("exec", "-i", "--", "cat", input=data, text=False)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout) == size and done.stdout == data
 
@@ -106,7 +106,7 @@ def test_a_command_that_reads_late_gets_everything(sandbox, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     os.mkfifo(work / "go")
-    with sandbox.start("exec", "-w", work, "--mode", "rw", "-I", "--", "sh", "-c", "read x <go; sha256sum",
+    with sandbox.start("exec", "-w", work, "--mode", "rw", "-i", "--", "sh", "-c", "read x <go; sha256sum",
                        stdin=subprocess.PIPE) as process:
         os.set_blocking(process.stdin.fileno(), False)
         sent = 0
@@ -121,15 +121,15 @@ def test_a_command_that_reads_late_gets_everything(sandbox, tmp_path):
 
 
 def test_a_command_that_reads_only_some_of_it(sandbox):
-    done = sandbox("exec", "-I", "--", "head", "-c", "3", input=noise(10_000_000), text=False)
+    done = sandbox("exec", "-i", "--", "head", "-c", "3", input=noise(10_000_000), text=False)
     assert done.returncode == 0 and done.stdout == noise(10_000_000)[:3], done.stderr
 
 
 def test_input_from_a_file_and_from_a_closed_descriptor(sandbox, tmp_path):
     (tmp_path / "in").write_bytes(noise(1000))
     with open(tmp_path / "in", "rb") as file:
-        assert sandbox("exec", "-I", "--", "cat", stdin=file, text=False).stdout == noise(1000)
-    command = ["sh", "-c", 'exec "$@" <&-', "sh", *sandbox.command("exec", "-I", "--", "cat")]
+        assert sandbox("exec", "-i", "--", "cat", stdin=file, text=False).stdout == noise(1000)
+    command = ["sh", "-c", 'exec "$@" <&-', "sh", *sandbox.command("exec", "-i", "--", "cat")]
     done = subprocess.run(command, capture_output=True, env=sandbox.env, timeout=60)
     assert (done.returncode, done.stdout) == (0, b""), done.stderr
 
@@ -165,7 +165,7 @@ def test_a_full_disk_is_told(sandbox):
 
 def test_a_command_on_a_terminal(sandbox):
     script = 'test -t 0 && test -t 1 && test -t 2 && echo "$TERM"; stty size; read x; echo "got $x"; exit 5'
-    with sandbox.terminal("exec", "--tty", "--", "sh", "-c", script, env={"TERM": "xterm-256color"}) as terminal:
+    with sandbox.terminal("exec", "-it", "--", "sh", "-c", script, env={"TERM": "xterm-256color"}) as terminal:
         terminal.expect("xterm-256color")
         terminal.send("words\r")
         terminal.expect("got words\r\n")
