@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* Reads a RUN request. */
 #include <errno.h>
 #include <string.h>
