@@ -44,14 +44,18 @@ static void add_usage(waldo_usage *total, const waldo_usage *more)
 
 /* ---- recording ---- */
 
-/* Reported when it is durable. */
-static void record(waldo_run *run, waldo_usage usage)
+static waldo__model_facts facts_of(const waldo_run *run)
 {
-    waldo__model_facts facts = waldo__facts_find(run->rt->facts, waldo__model_string(run->model));
+    return waldo__facts_find(run->rt->facts, waldo__model_string(run->model));
+}
+
+/* Reported when it is durable. */
+static void record(waldo_run *run, const waldo__model_facts *facts, waldo_usage usage)
+{
     waldo__json_writer jw;
     waldo__buf json;
 
-    usage.cost = waldo__facts_cost(&facts, &usage);
+    usage.cost = waldo__facts_cost(facts, &usage);
     usage.incomplete |= usage.input_tokens < 0 || usage.output_tokens < 0;
     add_usage(&run->new_usage, &usage);
     waldo__record_begin(&json, &jw, "usage");
@@ -65,18 +69,17 @@ static void record(waldo_run *run, waldo_usage usage)
 }
 
 /* Some servers cut a conversation that is too long without a word; their counts tell it. */
-static void check_window(waldo_run *run, const waldo_usage *usage)
+static void check_window(waldo_run *run, int64_t window, const waldo_usage *usage)
 {
-    waldo__model_facts facts = waldo__facts_find(run->rt->facts, waldo__model_string(run->model));
     waldo__buf text = WALDO__BUF_INIT(NOTE_MAX);
 
-    if (facts.window < 0 || usage->input_tokens <= facts.window) {
+    if (window < 0 || usage->input_tokens <= window) {
         return;
     }
     waldo__buf_printf(&text,
                       "the prompt had %" PRId64 " tokens and the model's window has %" PRId64
                       ": the server may have left out the beginning without a word",
-                      usage->input_tokens, facts.window);
+                      usage->input_tokens, window);
     run->events.lost |= text.status != WALDO_OK;
     waldo__events_text(&run->events, WALDO_EVENT_WARNING, waldo__buf_str(&text));
     waldo__buf_free(&text);
@@ -84,8 +87,10 @@ static void check_window(waldo_run *run, const waldo_usage *usage)
 
 void waldo__run_record_usage(waldo_run *run, const waldo_usage *usage)
 {
-    record(run, *usage);
-    check_window(run, usage);
+    waldo__model_facts facts = facts_of(run);
+
+    record(run, &facts, *usage);
+    check_window(run, facts.window, usage);
     run->context_tokens = usage->input_tokens >= 0 && usage->output_tokens >= 0
                               ? usage->input_tokens + usage->output_tokens
                               : -1;
@@ -117,6 +122,7 @@ static int may_have_used(const waldo_run *run, waldo_status status)
 void waldo__run_record_cut(waldo_run *run, waldo_status status)
 {
     const waldo_model_ops *ops = waldo__model_ops(run->model);
+    waldo__model_facts facts = facts_of(run);
     waldo_usage usage = waldo__no_usage;
 
     if (!may_have_used(run, status)) {
@@ -126,7 +132,7 @@ void waldo__run_record_cut(waldo_run *run, waldo_status status)
         ops->usage(run->reader, &usage);
     }
     usage.incomplete = 1;
-    record(run, usage);
+    record(run, &facts, usage);
 }
 
 void waldo__run_announce_usage(waldo_run *run, const waldo_usage *usage)
@@ -165,10 +171,13 @@ static int64_t estimate(const waldo_run *run)
 
 static int too_many_tokens(const waldo_run *run, waldo_error **ret_err)
 {
-    int64_t used = known(run->usage.input_tokens) + known(run->usage.output_tokens);
-    int64_t next = estimate(run);
+    int64_t used = known(run->usage.input_tokens) + known(run->usage.output_tokens), next;
 
-    if (run->limits.max_tokens == 0 || (uint64_t)(used + next) < run->limits.max_tokens) {
+    if (run->limits.max_tokens == 0) {
+        return 0;
+    }
+    next = estimate(run);
+    if ((uint64_t)(used + next) < run->limits.max_tokens) {
         return 0;
     }
     waldo_error_set(ret_err, WALDO_ELIMIT, WALDO_CLASS_USAGE,
@@ -198,9 +207,8 @@ static const char *unpriced_model(const waldo_run *run)
 
 static int too_much_money(const waldo_run *run, waldo_error **ret_err)
 {
-    waldo__model_facts facts = waldo__facts_find(run->rt->facts, waldo__model_string(run->model));
-    waldo_usage prompt = { .input_tokens = estimate(run) };
     int64_t used = known(run->usage.cost), next;
+    waldo__model_facts facts;
     const char *unpriced;
 
     if (run->limits.max_cost <= 0) {
@@ -214,7 +222,8 @@ static int too_much_money(const waldo_run *run, waldo_error **ret_err)
                         unpriced);
         return 1;
     }
-    next = waldo__facts_cost(&facts, &prompt);
+    facts = facts_of(run);
+    next = waldo__facts_cost(&facts, &(waldo_usage){ .input_tokens = estimate(run) });
     if (used < run->limits.max_cost && used + next <= run->limits.max_cost) {
         return 0;
     }
