@@ -137,12 +137,6 @@ size_t waldo__run_response_start(const waldo_run *run)
 }
 
 /* Parts of one response belong into one append; everything else stands alone or with its kind. */
-int waldo__is_response_part(waldo_item_kind kind)
-{
-    return kind == WALDO_ITEM_ASSISTANT || kind == WALDO_ITEM_REASONING ||
-           kind == WALDO_ITEM_TOOL_CALL;
-}
-
 static size_t group_end(const waldo_run *run, size_t from)
 {
     waldo_item_kind first = waldo__transcript_item(&run->transcript, from)->kind;

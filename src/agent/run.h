@@ -314,9 +314,6 @@ waldo_status waldo__run_begin_epoch(waldo_run *run, const char *why, waldo_error
 waldo_status waldo__run_encode(waldo_run *run, waldo_error **ret_err);
 void waldo__run_free_epoch(waldo_run *run);
 
-/* Text, reasoning and calls: what one response is made of. */
-int waldo__is_response_part(waldo_item_kind kind);
-
 /* Where the response at the end of the transcript begins; its end when there is none. */
 size_t waldo__run_response_start(const waldo_run *run);
 

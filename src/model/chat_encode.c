@@ -240,13 +240,9 @@ static waldo_str wire_args(const waldo_encoder *encoder, waldo_str args, waldo_s
 static waldo_str wire_extra(const waldo_encoder *encoder, const waldo_item *item,
                             waldo_status *ret_status)
 {
-    waldo_str raw = waldo__str_trim(item->raw);
+    waldo_str raw = waldo__str_trim(waldo__wire_own_raw(item, &encoder->vendor, ret_status));
 
-    if (!waldo__str_eq(item->vendor, waldo__buf_str(&encoder->vendor)) ||
-        !waldo__wire_is_object(raw, ret_status)) {
-        return WALDO__S("");
-    }
-    return waldo__str_trim(waldo__strn(raw.ptr + 1, raw.len - 2));
+    return raw.len > 0 ? waldo__str_trim(waldo__strn(raw.ptr + 1, raw.len - 2)) : raw;
 }
 
 /* The open message becomes, or is, one with calls. */

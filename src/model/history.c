@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "transcript/transcript.h"
 
 /* What a host that died says about a call whose end it did not see. */
 #define LOST_RESULT                                                                                \
@@ -213,6 +214,62 @@ void waldo__history_lose_calls(waldo__history *history, const waldo__history_wri
     release_held(history, writer);
 }
 
+/* count: of the items from this one on that are of its answer; 0 when it is no part of one. */
+static waldo_status add_item(waldo__history *history, const waldo__history_writer *writer,
+                             const waldo_item *item, size_t count)
+{
+    switch (item->kind) {
+    case WALDO_ITEM_USER:
+    case WALDO_ITEM_NOTICE:
+    case WALDO_ITEM_COMPACTION:
+        if (history->unanswered > 0) {
+            return waldo__history_hold(history, item);
+        }
+        writer->said(writer->userdata, item);
+        return WALDO_OK;
+    case WALDO_ITEM_ASSISTANT:
+        return writer->assistant(writer->userdata, item);
+    case WALDO_ITEM_REASONING:
+        return writer->reasoning(writer->userdata, item, count);
+    case WALDO_ITEM_TOOL_CALL:
+        return writer->call(writer->userdata, item);
+    case WALDO_ITEM_TOOL_RESULT:
+        return waldo__history_add_result(history, writer, item);
+    default:
+        return WALDO_EINVAL;
+    }
+}
+
+static void begin_answer(waldo__history *history, const waldo__history_writer *writer,
+                         waldo_item_kind first)
+{
+    if (writer->begin_answer != NULL) {
+        writer->begin_answer(writer->userdata);
+    }
+    if (history->unanswered > 0 && (first != WALDO_ITEM_TOOL_CALL || history->has_results)) {
+        waldo__history_lose_calls(history, writer);
+    }
+}
+
+waldo_status waldo__history_add(waldo__history *history, const waldo__history_writer *writer,
+                                const waldo_item *items, size_t count)
+{
+    waldo_status status = WALDO_OK;
+    size_t answer_end = 0;
+
+    for (size_t i = 0; i < count && status == WALDO_OK; i++) {
+        if (i >= answer_end && waldo__is_response_part(items[i].kind)) {
+            begin_answer(history, writer, items[i].kind);
+            for (answer_end = i + 1;
+                 answer_end < count && waldo__is_response_part(items[answer_end].kind);
+                 answer_end++) {
+            }
+        }
+        status = add_item(history, writer, &items[i], i < answer_end ? answer_end - i : 0);
+    }
+    return status;
+}
+
 waldo_status waldo__history_refuse(const waldo__history *history, waldo_error **ret_err)
 {
     for (size_t i = 0; i < history->group.count; i++) {
@@ -414,4 +471,21 @@ int waldo__wire_is_object(waldo_str text, waldo_status *ret_status)
         *ret_status = status;
     }
     return object;
+}
+
+waldo_str waldo__wire_own_raw(const waldo_item *item, const waldo__buf *vendor,
+                              waldo_status *ret_status)
+{
+    return item->raw.len > 0 && waldo__str_eq(item->vendor, waldo__buf_str(vendor)) &&
+                   waldo__wire_is_object(item->raw, ret_status)
+               ? item->raw
+               : WALDO__S("");
+}
+
+int waldo__wire_raw_says(waldo_str raw, const char *member, waldo_str value)
+{
+    waldo_str bytes = WALDO__S("");
+
+    return waldo__json_raw_get(raw, member, &bytes) && bytes.len == value.len + 2 &&
+           bytes.ptr[0] == '"' && waldo__str_eq(waldo__strn(bytes.ptr + 1, value.len), value);
 }

@@ -54,14 +54,20 @@ typedef struct waldo__history {
 } waldo__history;
 
 /*
- * How an adapter writes what the functions below decide; of an item its text, is_error and media
- * count, of one that was said its kind, too.
+ * How an adapter writes what the functions below decide; of a result its text, is_error and media
+ * count, of what was said its kind, too. The second half is for waldo__history_add() alone.
  */
 typedef struct waldo__history_writer {
     void (*result)(void *userdata, const waldo__history_call *call, const waldo_item *item);
     void (*said)(void *userdata, const waldo_item *item);
     void *userdata;
     int media_behind; /* results are text only: their images are said behind the last of them */
+
+    void (*begin_answer)(void *userdata); /* may be NULL */
+    waldo_status (*assistant)(void *userdata, const waldo_item *item);
+    /* The count - 1 items behind this one are of the same answer. */
+    waldo_status (*reasoning)(void *userdata, const waldo_item *item, size_t count);
+    waldo_status (*call)(void *userdata, const waldo_item *item);
 } waldo__history_writer;
 
 /* to is free of memory; it must be freed whatever is returned. */
@@ -82,6 +88,13 @@ waldo_status waldo__history_add_result(waldo__history *history, const waldo__his
 
 /* A new answer of the model although calls of the last one have no result: they never will. */
 void waldo__history_lose_calls(waldo__history *history, const waldo__history_writer *writer);
+
+/*
+ * Items of the transcript, mended. Neighbours that are parts of a response are one answer; one of
+ * calls alone may belong to the calls before it, as long as none of these is answered.
+ */
+waldo_status waldo__history_add(waldo__history *history, const waldo__history_writer *writer,
+                                const waldo_item *items, size_t count);
 
 /* The error for a request while calls have no result. */
 waldo_status waldo__history_refuse(const waldo__history *history, waldo_error **ret_err);
@@ -121,5 +134,12 @@ waldo_status waldo__wire_schema(const waldo_tool_decl *tool, waldo_str *ret_sche
 
 /* Whether text is a JSON object, or 0 with *ret_status when memory was out. */
 int waldo__wire_is_object(waldo_str text, waldo_status *ret_status);
+
+/* The provider's own JSON of an item that this vendor made, else empty. *ret_status as above. */
+waldo_str waldo__wire_own_raw(const waldo_item *item, const waldo__buf *vendor,
+                              waldo_status *ret_status);
+
+/* Whether an object's JSON has a member that is a string of exactly these bytes. */
+int waldo__wire_raw_says(waldo_str raw, const char *member, waldo_str value);
 
 #endif

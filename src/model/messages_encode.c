@@ -31,9 +31,7 @@ typedef struct work {
     waldo_encoder *encoder;
     waldo__buf *body;
     waldo__history history;
-    waldo__history_writer writer;
     open_role role;
-    int in_answer; /* the item before this one belongs to the same answer */
 } work;
 
 /* ---- blocks ---- */
@@ -134,28 +132,10 @@ static waldo_status write_call(work *w, waldo_str wire, waldo_str name, waldo_st
 
 /* ---- one item of the transcript ---- */
 
-/* The provider's own JSON when it was this one that made it. */
-static waldo_str own_raw(const work *w, const waldo_item *item, waldo_status *ret_status)
-{
-    return item->raw.len > 0 && waldo__str_eq(item->vendor, waldo__buf_str(&w->encoder->vendor)) &&
-                   waldo__wire_is_object(item->raw, ret_status)
-               ? item->raw
-               : WALDO__S("");
-}
-
-/* Whether raw has a member whose text is value. */
-static int raw_says(waldo_str raw, const char *member, waldo_str value)
-{
-    waldo_str bytes = WALDO__S("");
-
-    return waldo__json_raw_get(raw, member, &bytes) && bytes.len == value.len + 2 &&
-           bytes.ptr[0] == '"' && waldo__str_eq(waldo__strn(bytes.ptr + 1, value.len), value);
-}
-
 static int is_thinking(waldo_str raw)
 {
-    return raw_says(raw, "type", WALDO__S("thinking")) ||
-           raw_says(raw, "type", WALDO__S("redacted_thinking"));
+    return waldo__wire_raw_says(raw, "type", WALDO__S("thinking")) ||
+           waldo__wire_raw_says(raw, "type", WALDO__S("redacted_thinking"));
 }
 
 /* What the common form of an item says must not come in by the back door. */
@@ -165,31 +145,23 @@ static int is_common(waldo_str raw)
     waldo_str bytes;
 
     for (size_t i = 0; i < WALDO__COUNT(types); i++) {
-        if (raw_says(raw, "type", waldo__str(types[i]))) {
+        if (waldo__wire_raw_says(raw, "type", waldo__str(types[i]))) {
             return 1;
         }
     }
     return !waldo__json_raw_get(raw, "type", &bytes);
 }
 
-static waldo_status add_said(work *w, const waldo_item *item)
+static waldo_status add_assistant(void *userdata, const waldo_item *item)
 {
-    if (w->history.unanswered > 0) {
-        return waldo__history_hold(&w->history, item);
-    }
-    write_said(w, item);
-    return WALDO_OK;
-}
-
-static waldo_status add_assistant(work *w, const waldo_item *item)
-{
+    work *w = userdata;
     waldo_status status = WALDO_OK;
-    waldo_str raw = own_raw(w, item, &status);
+    waldo_str raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
 
     if (status != WALDO_OK || is_blank(item->text)) {
         return status;
     }
-    if (raw_says(raw, "type", WALDO__S("text"))) {
+    if (waldo__wire_raw_says(raw, "type", WALDO__S("text"))) {
         write_raw(w, raw);
         return WALDO_OK;
     }
@@ -199,24 +171,42 @@ static waldo_status add_assistant(work *w, const waldo_item *item)
     return waldo__buf_puts(w->body, "\"}");
 }
 
-/* Thinking goes back to its maker alone, unchanged, and only in front of what it led to. */
-static waldo_status add_reasoning(work *w, const waldo_item *item, int is_led)
+/* Whether something follows in the same answer that is no thinking. */
+static int leads_to_something(const waldo_item *items, size_t count)
 {
-    waldo_status status = WALDO_OK;
-    waldo_str raw = own_raw(w, item, &status);
+    for (size_t i = 1; i < count; i++) {
+        const waldo_item *item = &items[i];
 
-    if (status == WALDO_OK && raw.len > 0 && (is_led || !is_thinking(raw)) && !is_common(raw)) {
+        if (item->kind == WALDO_ITEM_TOOL_CALL ||
+            (item->kind == WALDO_ITEM_ASSISTANT && !is_blank(item->text)) ||
+            (item->kind == WALDO_ITEM_REASONING && item->raw.len > 0 && !is_thinking(item->raw))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Thinking goes back to its maker alone, unchanged, and only in front of what it led to. */
+static waldo_status add_reasoning(void *userdata, const waldo_item *item, size_t count)
+{
+    work *w = userdata;
+    waldo_status status = WALDO_OK;
+    waldo_str raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
+
+    if (status == WALDO_OK && raw.len > 0 &&
+        (leads_to_something(item, count) || !is_thinking(raw)) && !is_common(raw)) {
         write_raw(w, raw);
     }
     return status;
 }
 
-static waldo_status add_call(work *w, const waldo_item *item)
+static waldo_status add_call(void *userdata, const waldo_item *item)
 {
+    work *w = userdata;
     char wire[WALDO__WIRE_ID_MAX], name_text[WALDO__MODEL_NAME_MAX + 1];
     waldo_str name = waldo__wire_name(item->name, name_text), id = item->id, input = WALDO__S("");
     waldo_status status = WALDO_OK;
-    waldo_str raw = own_raw(w, item, &status);
+    waldo_str raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
 
     if (status != WALDO_OK) {
         return status;
@@ -226,8 +216,9 @@ static waldo_status add_call(work *w, const waldo_item *item)
     }
     waldo__wire_id(&w->history, id, CALL_ID_MAX, WALDO__ID_WORD, wire);
     waldo__json_raw_get(raw, "input", &input);
-    if (waldo__str_is(id, wire) && raw_says(raw, "type", WALDO__S("tool_use")) &&
-        raw_says(raw, "id", id) && raw_says(raw, "name", name) && waldo__str_starts(input, "{")) {
+    if (waldo__str_is(id, wire) && waldo__wire_raw_says(raw, "type", WALDO__S("tool_use")) &&
+        waldo__wire_raw_says(raw, "id", id) && waldo__wire_raw_says(raw, "name", name) &&
+        waldo__str_starts(input, "{")) {
         write_raw(w, raw);
     } else {
         status = write_call(w, waldo__str(wire), name, item->args);
@@ -239,72 +230,21 @@ static waldo_status add_call(work *w, const waldo_item *item)
                               : status;
 }
 
-static int is_answer_part(waldo_item_kind kind)
-{
-    return kind == WALDO_ITEM_ASSISTANT || kind == WALDO_ITEM_REASONING ||
-           kind == WALDO_ITEM_TOOL_CALL;
-}
-
-/* Whether something follows in the same answer that is no thinking. */
-static int leads_to_something(const waldo_item *items, size_t count, size_t at)
-{
-    for (at++; at < count && is_answer_part(items[at].kind); at++) {
-        const waldo_item *item = &items[at];
-
-        if (item->kind == WALDO_ITEM_TOOL_CALL ||
-            (item->kind == WALDO_ITEM_ASSISTANT && !is_blank(item->text)) ||
-            (item->kind == WALDO_ITEM_REASONING && item->raw.len > 0 && !is_thinking(item->raw))) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* Calls that stand alone may belong to those before them, as long as none of these is answered. */
-static void begin_answer(work *w, waldo_item_kind kind)
-{
-    if (w->history.unanswered > 0 && (kind != WALDO_ITEM_TOOL_CALL || w->history.has_results)) {
-        waldo__history_lose_calls(&w->history, &w->writer);
-    }
-}
-
-static waldo_status add_item(work *w, const waldo_item *items, size_t count, size_t at)
-{
-    const waldo_item *item = &items[at];
-
-    if (is_answer_part(item->kind) && !w->in_answer) {
-        begin_answer(w, item->kind);
-    }
-    switch (item->kind) {
-    case WALDO_ITEM_USER:
-    case WALDO_ITEM_NOTICE:
-    case WALDO_ITEM_COMPACTION:
-        return add_said(w, item);
-    case WALDO_ITEM_ASSISTANT:
-        return add_assistant(w, item);
-    case WALDO_ITEM_REASONING:
-        return add_reasoning(w, item, leads_to_something(items, count, at));
-    case WALDO_ITEM_TOOL_CALL:
-        return add_call(w, item);
-    case WALDO_ITEM_TOOL_RESULT:
-        return waldo__history_add_result(&w->history, &w->writer, item);
-    default:
-        return WALDO_EINVAL;
-    }
-}
-
 waldo_status waldo__messages_append(waldo_encoder *encoder, const waldo_item *items, size_t count,
                                     waldo_error **ret_err)
 {
     work w = { .encoder = encoder, .body = &encoder->body, .role = encoder->role };
+    const waldo__history_writer writer = { .result = write_result,
+                                           .said = write_said,
+                                           .userdata = &w,
+                                           .assistant = add_assistant,
+                                           .reasoning = add_reasoning,
+                                           .call = add_call };
     waldo_status status = waldo__history_copy(&w.history, &encoder->history);
 
-    w.writer =
-        (waldo__history_writer){ .result = write_result, .said = write_said, .userdata = &w };
     waldo__buf_truncate(&encoder->body, encoder->frozen);
-    for (size_t i = 0; i < count && status == WALDO_OK; i++) {
-        status = add_item(&w, items, count, i);
-        w.in_answer = is_answer_part(items[i].kind);
+    if (status == WALDO_OK) {
+        status = waldo__history_add(&w.history, &writer, items, count);
     }
     status = status == WALDO_OK ? encoder->body.status : status;
     if (status != WALDO_OK) {

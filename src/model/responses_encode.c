@@ -29,9 +29,7 @@ typedef struct work {
     waldo_encoder *encoder;
     waldo__buf *body;
     waldo__history history;
-    waldo__history_writer writer;
     int has_items;
-    int in_answer;   /* the item before this one belongs to the same answer */
     int lost_reason; /* reasoning of this answer was left out: what follows loses its id */
 } work;
 
@@ -103,15 +101,6 @@ static void write_call(work *w, waldo_str wire, waldo_str name, waldo_str args)
 
 /* ---- items as their provider made them ---- */
 
-/* The provider's own JSON when it was this one that made it. */
-static waldo_str own_raw(const work *w, const waldo_item *item, waldo_status *ret_status)
-{
-    return item->raw.len > 0 && waldo__str_eq(item->vendor, waldo__buf_str(&w->encoder->vendor)) &&
-                   waldo__wire_is_object(item->raw, ret_status)
-               ? item->raw
-               : WALDO__S("");
-}
-
 /*
  * Verbatim, but for members that are null, which are refused in requests although answers have
  * them, and for the id of an item whose reasoning is not there.
@@ -137,15 +126,6 @@ static void write_raw(work *w, waldo_str raw)
     waldo__buf_puts(w->body, "}");
 }
 
-/* Whether raw has a member whose text is value. */
-static int raw_says(waldo_str raw, const char *member, waldo_str value)
-{
-    waldo_str bytes = WALDO__S("");
-
-    return waldo__json_raw_get(raw, member, &bytes) && bytes.len == value.len + 2 &&
-           waldo__str_eq(waldo__strn(bytes.ptr + 1, value.len), value);
-}
-
 /* A text or a list that holds something. */
 static int raw_holds(waldo_str raw, const char *member)
 {
@@ -157,19 +137,16 @@ static int raw_holds(waldo_str raw, const char *member)
 
 /* ---- one item of the transcript ---- */
 
-static waldo_status add_said(work *w, const waldo_item *item)
+static void begin_answer(void *userdata)
 {
-    if (w->history.unanswered > 0) {
-        return waldo__history_hold(&w->history, item);
-    }
-    write_said(w, item);
-    return WALDO_OK;
+    ((work *)userdata)->lost_reason = 0;
 }
 
-static waldo_status add_assistant(work *w, const waldo_item *item)
+static waldo_status add_assistant(void *userdata, const waldo_item *item)
 {
+    work *w = userdata;
     waldo_status status = WALDO_OK;
-    waldo_str raw = own_raw(w, item, &status);
+    waldo_str raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
 
     if (status != WALDO_OK) {
         return status;
@@ -184,21 +161,34 @@ static waldo_status add_assistant(work *w, const waldo_item *item)
     return WALDO_OK;
 }
 
+/* Whether something of the same answer follows that is no reasoning. */
+static int leads_to_something(const waldo_item *items, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (items[i].kind != WALDO_ITEM_REASONING) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /*
  * Reasoning goes back to its maker alone, and only in front of what it led to. Without its
  * encrypted or its readable content the provider would look for it in its own memory.
  */
-static waldo_status add_reasoning(work *w, const waldo_item *item, int is_led)
+static waldo_status add_reasoning(void *userdata, const waldo_item *item, size_t count)
 {
+    work *w = userdata;
     waldo_status status = WALDO_OK;
-    waldo_str raw = own_raw(w, item, &status);
-    int is_reasoning = raw_says(raw, "type", WALDO__S("reasoning"));
+    waldo_str raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
+    int is_reasoning = waldo__wire_raw_says(raw, "type", WALDO__S("reasoning"));
 
     if (status != WALDO_OK) {
         return status;
     }
-    if (raw.len == 0 || (is_reasoning && (!is_led || (!raw_holds(raw, "encrypted_content") &&
-                                                      !raw_holds(raw, "content"))))) {
+    if (raw.len == 0 ||
+        (is_reasoning && (!leads_to_something(item, count) ||
+                          (!raw_holds(raw, "encrypted_content") && !raw_holds(raw, "content"))))) {
         w->lost_reason |= is_reasoning || raw.len == 0;
         return WALDO_OK;
     }
@@ -206,12 +196,13 @@ static waldo_status add_reasoning(work *w, const waldo_item *item, int is_led)
     return WALDO_OK;
 }
 
-static waldo_status add_call(work *w, const waldo_item *item)
+static waldo_status add_call(void *userdata, const waldo_item *item)
 {
+    work *w = userdata;
     char wire[WALDO__WIRE_ID_MAX], name_text[WALDO__MODEL_NAME_MAX + 1];
     waldo_str name = waldo__wire_name(item->name, name_text), id = item->id;
     waldo_status status = WALDO_OK;
-    waldo_str raw = own_raw(w, item, &status);
+    waldo_str raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
     int form = FORM_FUNCTION;
 
     if (status != WALDO_OK) {
@@ -220,8 +211,9 @@ static waldo_status add_call(work *w, const waldo_item *item)
     if (w->history.unanswered == 0) {
         waldo__history_begin_group(&w->history);
     }
-    if (raw_says(raw, "call_id", id) && !waldo__wire_id_is_taken(&w->history, id)) {
-        form = raw_says(raw, "type", WALDO__S("custom_tool_call")) ? FORM_CUSTOM : FORM_FUNCTION;
+    if (waldo__wire_raw_says(raw, "call_id", id) && !waldo__wire_id_is_taken(&w->history, id)) {
+        form = waldo__wire_raw_says(raw, "type", WALDO__S("custom_tool_call")) ? FORM_CUSTOM
+                                                                               : FORM_FUNCTION;
         write_raw(w, raw);
     } else {
         waldo__wire_id(&w->history, id, CALL_ID_MAX, WALDO__ID_PRINTABLE, wire);
@@ -231,71 +223,23 @@ static waldo_status add_call(work *w, const waldo_item *item)
     return waldo__history_add_call(&w->history, item->id, id, name, form);
 }
 
-static int is_answer_part(waldo_item_kind kind)
-{
-    return kind == WALDO_ITEM_ASSISTANT || kind == WALDO_ITEM_REASONING ||
-           kind == WALDO_ITEM_TOOL_CALL;
-}
-
-/* Whether something of the same answer follows that is no reasoning. */
-static int leads_to_something(const waldo_item *items, size_t count, size_t at)
-{
-    for (at++; at < count && is_answer_part(items[at].kind); at++) {
-        if (items[at].kind != WALDO_ITEM_REASONING) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* Calls that stand alone may belong to those before them, as long as none of these is answered. */
-static void begin_answer(work *w, waldo_item_kind kind)
-{
-    w->lost_reason = 0;
-    if (w->history.unanswered > 0 && (kind != WALDO_ITEM_TOOL_CALL || w->history.has_results)) {
-        waldo__history_lose_calls(&w->history, &w->writer);
-    }
-}
-
-static waldo_status add_item(work *w, const waldo_item *items, size_t count, size_t at)
-{
-    const waldo_item *item = &items[at];
-
-    if (is_answer_part(item->kind) && !w->in_answer) {
-        begin_answer(w, item->kind);
-    }
-    switch (item->kind) {
-    case WALDO_ITEM_USER:
-    case WALDO_ITEM_NOTICE:
-    case WALDO_ITEM_COMPACTION:
-        return add_said(w, item);
-    case WALDO_ITEM_ASSISTANT:
-        return add_assistant(w, item);
-    case WALDO_ITEM_REASONING:
-        return add_reasoning(w, item, leads_to_something(items, count, at));
-    case WALDO_ITEM_TOOL_CALL:
-        return add_call(w, item);
-    case WALDO_ITEM_TOOL_RESULT:
-        return waldo__history_add_result(&w->history, &w->writer, item);
-    default:
-        return WALDO_EINVAL;
-    }
-}
-
 waldo_status waldo__responses_append(waldo_encoder *encoder, const waldo_item *items, size_t count,
                                      waldo_error **ret_err)
 {
     work w = { .encoder = encoder, .body = &encoder->body, .has_items = encoder->has_items };
+    const waldo__history_writer writer = { .result = write_result,
+                                           .said = write_said,
+                                           .userdata = &w,
+                                           .media_behind = !encoder->quirks.result_images,
+                                           .begin_answer = begin_answer,
+                                           .assistant = add_assistant,
+                                           .reasoning = add_reasoning,
+                                           .call = add_call };
     waldo_status status = waldo__history_copy(&w.history, &encoder->history);
 
-    w.writer = (waldo__history_writer){ .result = write_result,
-                                        .said = write_said,
-                                        .userdata = &w,
-                                        .media_behind = !encoder->quirks.result_images };
     waldo__buf_truncate(&encoder->body, encoder->frozen);
-    for (size_t i = 0; i < count && status == WALDO_OK; i++) {
-        status = add_item(&w, items, count, i);
-        w.in_answer = is_answer_part(items[i].kind);
+    if (status == WALDO_OK) {
+        status = waldo__history_add(&w.history, &writer, items, count);
     }
     status = status == WALDO_OK ? encoder->body.status : status;
     if (status != WALDO_OK) {

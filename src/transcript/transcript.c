@@ -30,6 +30,12 @@ const char *waldo__item_kind_name(waldo_item_kind kind)
     return kind >= WALDO_ITEM_USER && kind <= WALDO_ITEM_COMPACTION ? kind_names[kind] : "?";
 }
 
+int waldo__is_response_part(waldo_item_kind kind)
+{
+    return kind == WALDO_ITEM_ASSISTANT || kind == WALDO_ITEM_REASONING ||
+           kind == WALDO_ITEM_TOOL_CALL;
+}
+
 static void write_text(waldo__json_writer *jw, const char *key, waldo_str text)
 {
     if (text.len > 0) {

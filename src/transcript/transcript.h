@@ -28,6 +28,9 @@ waldo_str waldo__transcript_json(waldo__transcript *transcript, size_t index); /
 /* Name of a kind as in JSON, such as "tool_call". */
 const char *waldo__item_kind_name(waldo_item_kind kind);
 
+/* Text, reasoning and calls: what one response is made of. */
+int waldo__is_response_part(waldo_item_kind kind);
+
 /* One item as JSON (docs/events.md), appended. */
 waldo_status waldo__item_write(const waldo_item *item, waldo__buf *out);
 
