@@ -193,6 +193,19 @@ char *read_file(const char *name, size_t *ret_len)
     return text;
 }
 
+void change_words(waldo_str text, const char *from, const char *to, waldo__buf *out)
+{
+    waldo_str word = waldo__str(from);
+    size_t at = 0, found;
+
+    while ((found = waldo__str_search(text, word, at)) < text.len) {
+        waldo__buf_add(out, text.ptr + at, found - at);
+        waldo__buf_puts(out, to);
+        at = found + word.len;
+    }
+    waldo__buf_add(out, text.ptr + at, text.len - at);
+}
+
 void change_line_ends(waldo_str text, const char *end, waldo__buf *out)
 {
     for (size_t i = 0; i < text.len; i++) {

@@ -29,6 +29,9 @@ const waldo_model_ops *read_ops(const waldo_model_options *options);
 /* The text of a file below tests/, free with waldo__free(). */
 char *read_file(const char *name, size_t *ret_len);
 
+/* Replace every occurrence of a word. */
+void change_words(waldo_str text, const char *from, const char *to, waldo__buf *out);
+
 /* Replace each LF by another line end. */
 void change_line_ends(waldo_str text, const char *end, waldo__buf *out);
 

@@ -290,52 +290,15 @@ static void mended_histories(void **state)
                  "{\"type\":\"function_call_output\",\"call_id\":\"a\",\"output\":\"1\"}]}");
 }
 
-static void expect_request_error(waldo_encoder *encoder, const char *message)
-{
-    waldo_model_turn turn = { .size = sizeof turn };
-    waldo_model_request made = { 0 };
-    waldo_error *error = NULL;
-
-    assert_int_equal(OPS->request(encoder, &turn, &made, &error), WALDO_EINVAL);
-    assert_string_equal(waldo_error_message(error), message);
-    waldo_error_free(error);
-}
-
 static void refusals(void **state)
 {
-    static const waldo_item items[] = { USER("u"), CALL("a", "f", "{}"), RESULT("a", "r") };
-    static const waldo_item unknown = { .kind = 99 };
     waldo_model_options options = { .size = sizeof options };
     waldo_encoder *encoder = new_encoder(OPS, &options, URL, GPT, 0);
-    waldo__buf before = WALDO__BUF_INIT(4096);
-    waldo_error *error = NULL;
 
     (void)state;
-    expect_request_error(encoder, "there is no message to send to the model");
-    assert_int_equal(OPS->append(encoder, items, 2, NULL), WALDO_OK);
-    expect_request_error(encoder, "call \"a\" of tool \"f\" has no result yet");
-    assert_int_equal(OPS->append(encoder, items + 2, 1, NULL), WALDO_OK);
-    waldo__buf_add_str(&before, request(OPS, encoder, 0).body);
-    /* an append that fails adds nothing */
-    assert_int_equal(OPS->append(encoder,
-                                 (waldo_item[]){ USER("lost"), CALL("x", "f", ""), unknown }, 3,
-                                 &error),
-                     WALDO_EINVAL);
-    assert_non_null(error);
-    waldo_error_free(error);
-    assert_string_equal(request(OPS, encoder, 0).body.ptr, before.ptr);
+    expect_refusals(OPS, encoder);
     OPS->free_encoder(encoder);
     OPS->free_encoder(NULL);
-    waldo__buf_free(&before);
-}
-
-static void expect_option_error(const waldo_model_options *options, const char *message)
-{
-    waldo_model *model = waldo_model_new(options);
-
-    assert_int_equal(waldo_error_status(waldo_model_error(model)), WALDO_EINVAL);
-    assert_string_equal(waldo_error_message(waldo_model_error(model)), message);
-    waldo_model_unref(model);
 }
 
 /* Options that the API does not know are refused when the model is made. */

@@ -65,20 +65,6 @@ static void example_at_every_split(void **state)
     waldo__free(text);
 }
 
-/* Replace every occurrence of a word. */
-static void replace(waldo_str text, const char *from, const char *to, waldo__buf *out)
-{
-    waldo_str word = waldo__str(from);
-    size_t at = 0, found;
-
-    while ((found = waldo__str_search(text, word, at)) < text.len) {
-        waldo__buf_add(out, text.ptr + at, found - at);
-        waldo__buf_puts(out, to);
-        at = found + word.len;
-    }
-    waldo__buf_add(out, text.ptr + at, text.len - at);
-}
-
 static void example_in_other_dress(void **state)
 {
     static const char *const ends[] = { "\r\n", "\r", "\n: keep-alive\n" };
@@ -106,7 +92,7 @@ static void example_in_other_dress(void **state)
     for (size_t i = 0; i < WALDO__COUNT(forms); i++) {
         waldo__buf changed = WALDO__BUF_INIT(1 << 20);
 
-        replace(waldo__strn(text, len), forms[i].from, forms[i].to, &changed);
+        change_words(waldo__strn(text, len), forms[i].from, forms[i].to, &changed);
         assert_int_not_equal(changed.len, len);
         expect_answer(MODEL, SSE, waldo__buf_str(&changed), TOOL_OUTCOME);
         waldo__buf_free(&changed);

@@ -58,6 +58,51 @@ void encode(const waldo_model_ops *ops, const waldo_model_options *options, cons
     ops->free_encoder(encoder);
 }
 
+void expect_request_error(const waldo_model_ops *ops, waldo_encoder *encoder,
+                          waldo_tool_choice choice, const char *message)
+{
+    waldo_model_turn turn = { .size = sizeof turn, .tool_choice = choice };
+    waldo_model_request made = { 0 };
+    waldo_error *error = NULL;
+
+    assert_int_equal(ops->request(encoder, &turn, &made, &error), WALDO_EINVAL);
+    assert_string_equal(waldo_error_message(error), message);
+    assert_int_equal(made.size, 0);
+    waldo_error_free(error);
+}
+
+void expect_refusals(const waldo_model_ops *ops, waldo_encoder *encoder)
+{
+    static const waldo_item items[] = { USER("u"), CALL("a", "f", "{}"), RESULT("a", "r") };
+    static const waldo_item unknown = { .kind = 99 };
+    waldo__buf before = WALDO__BUF_INIT(4096);
+    waldo_error *error = NULL;
+
+    expect_request_error(ops, encoder, 0, "there is no message to send to the model");
+    assert_int_equal(ops->append(encoder, items, 2, NULL), WALDO_OK);
+    expect_request_error(ops, encoder, 0, "call \"a\" of tool \"f\" has no result yet");
+    assert_int_equal(ops->append(encoder, items + 2, 1, NULL), WALDO_OK);
+    waldo__buf_add_str(&before, request(ops, encoder, 0).body);
+    /* an append that fails adds nothing */
+    assert_int_equal(ops->append(encoder,
+                                 (waldo_item[]){ USER("lost"), CALL("x", "f", ""), unknown }, 3,
+                                 &error),
+                     WALDO_EINVAL);
+    assert_non_null(error);
+    waldo_error_free(error);
+    assert_string_equal(request(ops, encoder, 0).body.ptr, before.ptr);
+    waldo__buf_free(&before);
+}
+
+void expect_option_error(const waldo_model_options *options, const char *message)
+{
+    waldo_model *model = waldo_model_new(options);
+
+    assert_int_equal(waldo_error_status(waldo_model_error(model)), WALDO_EINVAL);
+    assert_string_equal(waldo_error_message(waldo_model_error(model)), message);
+    waldo_model_unref(model);
+}
+
 void expect_golden(const char *name, waldo_str body)
 {
     const char *write = getenv("WALDO_GOLDEN");

@@ -69,6 +69,16 @@ void encode(const waldo_model_ops *ops, const waldo_model_options *options, cons
             const char *model, const waldo_item *items, size_t count, waldo_tool_choice choice,
             waldo__buf *out);
 
+/* WALDO_EINVAL with the message, and nothing made. */
+void expect_request_error(const waldo_model_ops *ops, waldo_encoder *encoder,
+                          waldo_tool_choice choice, const char *message);
+
+/* An encoder without items: what it refuses to send or to add, and that it loses nothing by it. */
+void expect_refusals(const waldo_model_ops *ops, waldo_encoder *encoder);
+
+/* A model of these options is refused with WALDO_EINVAL and the message. */
+void expect_option_error(const waldo_model_options *options, const char *message);
+
 /* With WALDO_GOLDEN=write the file is made instead. */
 void expect_golden(const char *name, waldo_str body);
 
