@@ -1,20 +1,12 @@
 // Drives the stand-in with the vendor's own client: node drive.mjs CASE SERVICE-URL CONTROL-URL PACKAGES
 import assert from "node:assert/strict";
-import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
+import { load, standin } from "../standin.mjs";
 
 const [name, service, control, packages] = process.argv.slice(2);
-const path = createRequire(`${packages}/x.js`).resolve("openai");
-const sdk = await import(pathToFileURL(path));
+const sdk = await load(packages, "openai");
+const { order, queue, requests } = standin(control);
 const OpenAI = sdk.default?.OpenAI ?? sdk.OpenAI ?? sdk.default;
 const client = (options = {}) => new OpenAI({ baseURL: service, apiKey: "sk-test-0123456789", ...options });
-
-const order = async (body) => {
-  const response = await fetch(`${control}/_control`, { method: "POST", body: JSON.stringify(body) });
-  assert.equal(response.status, 200);
-};
-const queue = (...replies) => order({ replies });
-const requests = async () => (await fetch(`${control}/_requests`)).json();
 
 const ask = { messages: [{ role: "user", content: "say hé and show hosts" }] };
 const tool = (toolName, key) => ({
