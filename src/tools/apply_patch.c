@@ -248,18 +248,25 @@ static void fail_between(state *s, const file *f, waldo_status status, const wal
 static void next_removal(state *s);
 static void next_write(state *s);
 
-static void removed(void *userdata, waldo_status status, const waldo_error *error)
+/* The file at hand is in place, or gone; 0 when it is not, and the patch has failed. */
+static int is_done(state *s, waldo_status status, const waldo_error *error)
 {
-    state *s = userdata;
     file *f = &s->files.at[s->at];
 
     if (status != WALDO_OK) {
         fail_between(s, f, status, error);
-        return;
+        return 0;
     }
     f->is_done = 1;
     s->at++;
-    next_removal(s);
+    return 1;
+}
+
+static void removed(void *userdata, waldo_status status, const waldo_error *error)
+{
+    if (is_done(userdata, status, error)) {
+        next_removal(userdata);
+    }
 }
 
 /* What goes is removed last: until then nothing is lost. */
@@ -277,16 +284,9 @@ static void next_removal(state *s)
 
 static void written(void *userdata, waldo_status status, const waldo_error *error)
 {
-    state *s = userdata;
-    file *f = &s->files.at[s->at];
-
-    if (status != WALDO_OK) {
-        fail_between(s, f, status, error);
-        return;
+    if (is_done(userdata, status, error)) {
+        next_write(userdata);
     }
-    f->is_done = 1;
-    s->at++;
-    next_write(s);
 }
 
 static void next_write(state *s)
