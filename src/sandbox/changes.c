@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "base/error.h"
 #include "sandbox/patch.h"
 #include "sandbox/workspace.h"
 
@@ -132,10 +131,7 @@ static void on_read(void *userdata, waldo_status status, waldo_str bytes, uint64
     }
     info = &ch->now.at[ch->at];
     if (status != WALDO_OK && !gone) {
-        waldo_error *copy = waldo_error_copy(error);
-
-        waldo__error_prefix(copy, "changes");
-        waldo__op_end(ch->op, status, copy);
+        waldo__op_pass_on(ch->op, status, "changes", error);
         return;
     }
     waldo__buf_add_str(&ch->content, bytes);

@@ -1,7 +1,6 @@
 /* File operations by the backend's own functions. */
 #include <sys/stat.h>
 
-#include "base/error.h"
 #include "sandbox/file_op.h"
 
 static const waldo_backend_ops *ops_of(const waldo__file_op *file)
@@ -12,8 +11,6 @@ static const waldo_backend_ops *ops_of(const waldo__file_op *file)
 /* The end of a native operation: 0 when there is nothing more to do. */
 static int native_done(waldo__file_op *file, waldo_status status, const waldo_error *error)
 {
-    waldo_error *copy;
-
     if (!waldo__op_backend_done(&file->op)) {
         return 0;
     }
@@ -22,9 +19,7 @@ static int native_done(waldo__file_op *file, waldo_status status, const waldo_er
         return 0;
     }
     if (status != WALDO_OK) {
-        copy = waldo_error_copy(error);
-        waldo__error_prefix(copy, file->shown);
-        waldo__op_end(&file->op, status, copy);
+        waldo__op_pass_on(&file->op, status, file->shown, error);
         return 0;
     }
     return 1;

@@ -149,6 +149,10 @@ void waldo__op_begin_ended(waldo_sandbox *sandbox, waldo__op *op, const waldo__o
 /* It is over; error is taken. Only the first end counts. */
 void waldo__op_end(waldo__op *op, waldo_status status, waldo_error *error);
 
+/* The same with an error of something below, whose message begins with a name from now on. */
+void waldo__op_pass_on(waldo__op *op, waldo_status status, const char *name,
+                       const waldo_error *error);
+
 /* The same with a message. */
 void waldo__op_fail(waldo__op *op, waldo_status status, const char *format, ...) WALDO_PRINTF(3, 4);
 

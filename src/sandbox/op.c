@@ -68,6 +68,15 @@ void waldo__op_end(waldo__op *op, waldo_status status, waldo_error *error)
     waldo__task_queue(op->sandbox->env->loop, &op->task);
 }
 
+void waldo__op_pass_on(waldo__op *op, waldo_status status, const char *name,
+                       const waldo_error *error)
+{
+    waldo_error *copy = waldo_error_copy(error);
+
+    waldo__error_prefix(copy, name);
+    waldo__op_end(op, status, copy);
+}
+
 void waldo__op_fail(waldo__op *op, waldo_status status, const char *format, ...)
 {
     waldo__buf text = WALDO__BUF_INIT(16384);

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "base/error.h"
 #include "codec/tar.h"
 #include "sandbox/archive.h"
 
@@ -137,10 +136,7 @@ static void on_read(void *userdata, waldo_status status, waldo_str bytes, uint64
         return;
     }
     if (status != WALDO_OK) {
-        waldo_error *copy = waldo_error_copy(error);
-
-        waldo__error_prefix(copy, "archive");
-        waldo__op_end(pack->op, status, copy);
+        waldo__op_pass_on(pack->op, status, "archive", error);
         return;
     }
     if (!count_bytes(pack, name, bytes.len)) {
@@ -282,10 +278,7 @@ static void on_list(void *userdata, waldo_status status, const waldo_file_info *
         return;
     }
     if (status != WALDO_OK) {
-        waldo_error *copy = waldo_error_copy(error);
-
-        waldo__error_prefix(copy, "archive");
-        waldo__op_end(pack->op, status, copy);
+        waldo__op_pass_on(pack->op, status, "archive", error);
         return;
     }
     if (count >= FILES_MAX) {
@@ -351,10 +344,7 @@ static void on_stat(void *userdata, waldo_status status, const waldo_file_info *
         return;
     }
     if (status != WALDO_OK || count != 1) {
-        waldo_error *copy = waldo_error_copy(error);
-
-        waldo__error_prefix(copy, "archive");
-        waldo__op_end(pack->op, status != WALDO_OK ? status : WALDO_EPROTO, copy);
+        waldo__op_pass_on(pack->op, status != WALDO_OK ? status : WALDO_EPROTO, "archive", error);
     } else if (S_ISDIR(infos[0].mode)) {
         list(pack);
     } else if (take_single(pack, &infos[0]) != WALDO_OK) {
