@@ -108,13 +108,13 @@ waldo_status waldo__history_copy(waldo__history *to, const waldo__history *from)
 
         status = waldo__history_hold(to, &item);
     }
-    for (size_t i = 0; i < from->used.count && status == WALDO_OK; i++) {
-        uint64_t *slot = WALDO__VEC_PUSH(&to->used);
-
-        if (slot == NULL) {
+    if (from->used.count > 0 && status == WALDO_OK) {
+        to->used.at = waldo__calloc(from->used.count, sizeof *to->used.at);
+        if (to->used.at == NULL) {
             return WALDO_ENOMEM;
         }
-        *slot = from->used.at[i];
+        to->used.count = to->used.cap = from->used.count;
+        memcpy(to->used.at, from->used.at, from->used.count * sizeof *to->used.at);
     }
     return status;
 }
