@@ -120,12 +120,11 @@ void waldo__docker_channel_free(docker_channel *ch)
 /* What the engine knows of a container that has ended; AutoRemove may have been faster. */
 static void describe_end(const docker_channel *ch, waldo__buf *out)
 {
-    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
     waldo__json *doc = NULL;
     const waldo__json_value *state;
 
     if (ch->why.http_status != 200 ||
-        waldo__json_parse(waldo__buf_str(&ch->why.answer), &limits, &doc, NULL) != WALDO_OK) {
+        waldo__docker_parse(waldo__buf_str(&ch->why.answer), &doc, NULL) != WALDO_OK) {
         waldo__buf_puts(out, "the container ended and is gone");
         return;
     }

@@ -182,11 +182,9 @@ static void on_hand(void *userdata, waldo_status status, const waldo_error *erro
 /* What the engine could not do is said to the log, and is the end when it was asked for. */
 static waldo_status read_created(waldo_machine *machine, waldo_error **ret_err)
 {
-    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
     waldo__json *doc = NULL;
     waldo_str warning;
-    waldo_status status =
-        waldo__json_parse(waldo__buf_str(&machine->call.answer), &limits, &doc, ret_err);
+    waldo_status status = waldo__docker_parse(waldo__buf_str(&machine->call.answer), &doc, ret_err);
     const waldo__json_value *item =
         waldo__json_first(waldo__json_get(waldo__json_root(doc), "Warnings"));
 
@@ -322,15 +320,13 @@ static void look_at_image(waldo_machine *machine);
 static waldo_status on_progress(void *userdata, waldo_str line)
 {
     waldo_machine *machine = userdata;
-    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
     waldo__json *doc = NULL;
     const waldo__json_value *root;
     waldo_str failure;
     waldo_str status;
     waldo_str layer;
 
-    if (waldo__str_trim(line).len == 0 ||
-        waldo__json_parse(line, &limits, &doc, NULL) != WALDO_OK) {
+    if (waldo__str_trim(line).len == 0 || waldo__docker_parse(line, &doc, NULL) != WALDO_OK) {
         return WALDO_OK;
     }
     root = waldo__json_root(doc);
@@ -388,11 +384,9 @@ static void pull(waldo_machine *machine)
 
 static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
 {
-    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
     const waldo__hand_program *one = waldo__docker_hand_for(waldo__str(""));
     waldo__json *doc = NULL;
-    waldo_status status =
-        waldo__json_parse(waldo__buf_str(&machine->call.answer), &limits, &doc, ret_err);
+    waldo_status status = waldo__docker_parse(waldo__buf_str(&machine->call.answer), &doc, ret_err);
     waldo_str arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
     waldo_str os = waldo__json_get_str(waldo__json_root(doc), "Os");
 

@@ -97,10 +97,9 @@ static void fail(docker_exec *exec, waldo_status status, const waldo_error *erro
 /* The body of an answer; NULL when it is no JSON. */
 static waldo__json *parse(const docker_exec *exec)
 {
-    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
     waldo__json *doc = NULL;
 
-    waldo__json_parse(waldo__buf_str(&exec->call.answer), &limits, &doc, NULL);
+    waldo__docker_parse(waldo__buf_str(&exec->call.answer), &doc, NULL);
     return doc;
 }
 

@@ -106,7 +106,6 @@ static void tell_each(query *q, const waldo__json_value *item)
 static void on_list(void *userdata, waldo_status status, const waldo_error *error)
 {
     query *q = userdata;
-    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
     waldo__json *doc = NULL;
     const waldo__json_value *item = NULL;
 
@@ -114,7 +113,7 @@ static void on_list(void *userdata, waldo_status status, const waldo_error *erro
         q->status =
             waldo__docker_call_error(&q->call, status, error, "listing containers", &q->error);
     } else {
-        q->status = waldo__json_parse(waldo__buf_str(&q->call.answer), &limits, &doc, &q->error);
+        q->status = waldo__docker_parse(waldo__buf_str(&q->call.answer), &doc, &q->error);
         item = waldo__json_first(waldo__json_root(doc));
     }
     if (q->status == WALDO_OK && q->id != NULL && item != NULL) {
@@ -164,7 +163,6 @@ static void list(query *q)
 static void on_image(void *userdata, waldo_status status, const waldo_error *error)
 {
     query *q = userdata;
-    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
     waldo__json *doc = NULL;
     waldo_str arch;
 
@@ -180,7 +178,7 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
         q->status =
             waldo__docker_call_error(&q->call, status, error, "looking for the image", &q->error);
     } else {
-        q->status = waldo__json_parse(waldo__buf_str(&q->call.answer), &limits, &doc, &q->error);
+        q->status = waldo__docker_parse(waldo__buf_str(&q->call.answer), &doc, &q->error);
         arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
         if (q->status == WALDO_OK && waldo__docker_hand_for(arch) == NULL) {
             q->status =
