@@ -35,17 +35,18 @@ static void drop_scratch(waldo_sandbox *sandbox)
     sandbox->scratch = NULL;
 }
 
-/* Was the machine there before this sandbox? */
-static int was_reached(const waldo_sandbox *sandbox)
+/* What its machine is: as its class, unless the backend knows more. */
+static waldo_machine_info describe(const waldo_sandbox *sandbox)
 {
+    const waldo_backend_ops *ops = ops_of(sandbox);
     waldo_machine_info info = { .size = sizeof info,
-                                .caps = ops_of(sandbox)->caps,
-                                .isolation = ops_of(sandbox)->isolation };
+                                .caps = ops->caps,
+                                .isolation = ops->isolation };
 
-    if (sandbox->machine != NULL && WALDO__BACKEND_HAS(ops_of(sandbox), describe)) {
-        ops_of(sandbox)->describe(sandbox->machine, &info);
+    if (WALDO__BACKEND_HAS(ops, describe)) {
+        ops->describe(sandbox->machine, &info);
     }
-    return info.reached;
+    return info;
 }
 
 /* Is the machine to go on without this sandbox? */
@@ -56,7 +57,7 @@ static int is_let_go(const waldo_sandbox *sandbox)
         return 0;
     }
     if (!sandbox->was_open) { /* once it runs, whoever knows its name may have it */
-        return was_reached(sandbox) ||
+        return describe(sandbox).reached ||
                (waldo__live_entry(sandbox)->name != NULL && sandbox->info.size != 0);
     }
     return sandbox->detaching || sandbox->lost != NULL || waldo__live_entry(sandbox)->name != NULL;
@@ -180,18 +181,13 @@ void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_err
     waldo__spares_refill(sandbox);
 }
 
-/* What this machine is; not less than what was asked for. */
-static waldo_status describe(waldo_sandbox *sandbox, waldo_error **ret_err)
+/* It is to be no less than what was asked for. */
+static waldo_status take_info(waldo_sandbox *sandbox, waldo_error **ret_err)
 {
     const waldo_backend_ops *ops = ops_of(sandbox);
     const waldo__spec_entry *entry = waldo__live_entry(sandbox);
-    waldo_machine_info info = { .size = sizeof info,
-                                .caps = ops->caps,
-                                .isolation = ops->isolation };
+    waldo_machine_info info = describe(sandbox);
 
-    if (WALDO__BACKEND_HAS(ops, describe)) {
-        ops->describe(sandbox->machine, &info);
-    }
     if (info.isolation <= WALDO_ISOLATION_ANY || info.isolation < entry->min_isolation) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
                                "min_isolation is %s, but the machine that was opened separates by "
@@ -372,7 +368,7 @@ static void on_open(void *userdata, waldo_status status, const waldo_error *erro
 
     waldo__live_hold(sandbox);
     if (status == WALDO_OK) {
-        status = describe(sandbox, &less);
+        status = take_info(sandbox, &less);
     }
     if (status != WALDO_OK) {
         opening_failed(sandbox, status, less != NULL ? less : error);
