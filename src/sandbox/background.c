@@ -348,7 +348,7 @@ static void command_ended(void *userdata, waldo_status status, const waldo_exec_
     waldo__background *one = userdata;
 
     one->job = NULL;
-    if (one->unknown) { /* it has ended for this session only */
+    if (one->unknown || one->result != NULL) { /* for this session only; or it is lost already */
         return;
     }
     one->status = status;

@@ -365,7 +365,7 @@ static void send_run(waldo_job *job, const char *script_path)
     run.envs = envs.at;
     run.env_count = envs.count;
     fill_limits(job, &run);
-    if (job->number > 0 && waldo__live_durable(sandbox)) { /* by which a later host knows it */
+    if (job->number > 0 && waldo__live_rejoins(sandbox)) { /* by which a later session knows it */
         snprintf(label, sizeof label, "%lld", (long long)job->number);
         run.label = waldo__str(label);
     }

@@ -263,7 +263,7 @@ static void hand_ready(void *userdata)
 {
     waldo_sandbox *sandbox = userdata;
 
-    if (waldo__live_durable(sandbox)) {
+    if (waldo__live_durable(sandbox) || sandbox->broke != NULL) {
         waldo__background_recover(sandbox);
     } else {
         waldo__live_machine_ready(sandbox);
@@ -279,7 +279,7 @@ static int do_without(waldo_sandbox *sandbox, const waldo_error *error)
     waldo_backend_call call = call_until(sandbox, OPEN_MS);
     waldo_error *why;
 
-    if (sandbox->state != WALDO__LIVE_OPENING || sandbox->hand == NULL ||
+    if (sandbox->state != WALDO__LIVE_OPENING || sandbox->hand == NULL || sandbox->broke != NULL ||
         waldo__live_durable(sandbox) || waldo_error_status(error) != WALDO_EUNAVAILABLE ||
         !WALDO__BACKEND_HAS(ops, without_hand)) {
         return 0;
@@ -303,7 +303,7 @@ static int rejoin(waldo_sandbox *sandbox, const waldo_error *error)
 {
     waldo_backend_call call = call_until(sandbox, OPEN_MS);
 
-    if (sandbox->state != WALDO__LIVE_OPEN || !waldo__live_durable(sandbox) ||
+    if (sandbox->state != WALDO__LIVE_OPEN || !sandbox->was_open || !waldo__live_rejoins(sandbox) ||
         !waldo__hand_broke(sandbox->hand) ||
         waldo__now_ns() - sandbox->joined_ns < REST_MS * WALDO__NS_PER_MS) {
         return 0;

@@ -137,6 +137,12 @@ static inline int waldo__live_durable(const waldo_sandbox *sandbox)
            (sandbox->saved != NULL || waldo__live_entry(sandbox)->lease_ms > 0);
 }
 
+/* Does its hand go on when the stream to it breaks? */
+static inline int waldo__live_rejoins(const waldo_sandbox *sandbox)
+{
+    return waldo__live_durable(sandbox) || (sandbox->info.flags & WALDO_MACHINE_REJOINS) != 0;
+}
+
 /* ---- ops (op.c) ---- */
 
 /* Put it into the ring and start it when the machine is there; opens the machine if need be. */

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define WALDO_BACKEND_VERSION 2u
+#define WALDO_BACKEND_VERSION 3u
 
 /** What a backend can do. A case of the contract suite it cannot meet is "not offered" by a bit. */
 enum {
@@ -103,7 +103,17 @@ typedef struct waldo_machine_info {
     uint32_t gid;
     int32_t reached;  /* 1: it was there before: not made now, and perhaps in use */
     const char *note; /* why it is less than its class; lives as long as the machine; or NULL */
+    uint32_t flags;   /* WALDO_MACHINE_*; since version 3 */
+    uint32_t reserved;
 } waldo_machine_info;
+
+enum {
+    /*
+     * The machine and its hand go on when the stream to it breaks: channel makes another, without
+     * a lease, too. Background commands go on then, others end as lost.
+     */
+    WALDO_MACHINE_REJOINS = 1u << 0
+};
 
 /** Limits of one operation. */
 typedef struct waldo_backend_call {
