@@ -1,4 +1,4 @@
-"""Starts a stand-in service for a Python test. Fixtures `chat`, `responses` and `messages` are fresh stand-ins."""
+"""Starts a stand-in service for a Python test. Fixtures `chat`, `responses`, `messages` and `e2b` are fresh ones."""
 import base64
 import http.client
 import json
@@ -83,4 +83,11 @@ def responses():
 @pytest.fixture
 def messages():
     with Standin("messages") as standin:
+        yield standin
+
+
+@pytest.fixture
+def e2b():
+    with Standin("e2b") as standin:
+        standin.url = f"http://127.0.0.1:{standin.port}"
         yield standin

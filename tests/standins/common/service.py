@@ -13,18 +13,12 @@ name, else "ok".
 """
 import base64
 import json
-import socket
-import socketserver
-import ssl
-import sys
 import threading
-import time
 import urllib.parse
 
+import http1
 import send
 from wire import PARSE, Refused, dump, parse
-
-MAX_BODY = 256 << 20
 
 
 class Service:
@@ -116,49 +110,10 @@ class State:
 STATE = State()
 
 
-class Handler(socketserver.BaseRequestHandler):
-    timeout = 120
-
-    def setup(self):
-        self.buffer, self.served = b"", 0
-        self.request.settimeout(self.timeout)
-        if isinstance(self.request, ssl.SSLSocket):
-            self.request.do_handshake()
-        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def handle(self):
-        try:
-            while self.one_request():
-                self.served += 1
-        except (send.Gone, OSError):
-            pass
-
-    def receive(self, size):
-        while len(self.buffer) < size:
-            data = self.request.recv(65536)
-            if not data:
-                raise send.Gone
-            self.buffer += data
-        data, self.buffer = self.buffer[:size], self.buffer[size:]
-        return data
-
-    def line(self):
-        while b"\n" not in self.buffer:
-            data = self.request.recv(65536)
-            if not data:
-                raise send.Gone
-            self.buffer += data
-        return self.receive(self.buffer.index(b"\n") + 1).rstrip(b"\r\n").decode("latin-1")
-
+class Handler(http1.Peer):
     def one_request(self):
-        method, target, _ = self.line().split(" ", 2)
-        headers = []
-        while line := self.line():
-            name, _, value = line.partition(":")
-            headers.append((name, value.strip()))
+        (method, target, _), headers = self.head()
         low = {name.lower(): value for name, value in headers}
-        if low.get("expect", "").lower() == "100-continue":
-            self.request.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         raw = self.body(low)
         if urllib.parse.urlsplit(target).path.startswith("/_"):
             status, answer = control(method, target, raw)
@@ -177,16 +132,6 @@ class Handler(socketserver.BaseRequestHandler):
                 record["aborted"] = True
                 STATE.changed.notify_all()
             raise
-
-    def body(self, low):
-        if low.get("transfer-encoding", "").lower() == "chunked":
-            data = b""
-            while size := int(self.line().partition(";")[0], 16):
-                data += self.receive(size)
-                self.line()
-            self.line()
-            return data
-        return self.receive(min(int(low.get("content-length", 0)), MAX_BODY))
 
     def answer(self, method, target, headers, low, raw):
         try:
@@ -275,36 +220,7 @@ def shown(record):
     return {**record, "raw": base64.b64encode(raw).decode(), "body": raw.decode("utf-8", "replace")}
 
 
-class Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 1024
-    tls = None
-
-    def get_request(self):
-        connection, address = self.socket.accept()
-        if self.tls:  # the handshake is made in the connection's own thread
-            connection = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        return connection, address
-
-    def handle_error(self, request, client_address):
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)
-
-
 def serve(made, args):
     STATE.service = made
     STATE.reset()
-    service, side = Server(("127.0.0.1", 0), Handler), Server(("127.0.0.1", 0), Handler)
-    if "--tls" in args:
-        at = args.index("--tls")
-        service.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        service.tls.load_cert_chain(args[at + 1], args[at + 2])
-    for server in (service, side):
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 60}, daemon=True).start()
-    print(f"PORT {service.server_address[1]}\nCONTROL {side.server_address[1]}", flush=True)
-    if "--until-eof" in args:
-        sys.stdin.buffer.read()
-    else:
-        while True:
-            time.sleep(3600)
+    http1.serve(Handler, args)

@@ -1,0 +1,191 @@
+"""The daemon inside a machine of the stand-in, as the provider's envd is seen from outside.
+
+    /usr/bin/python3 envd.py LISTENER
+
+LISTENER is the number of a listening Unix socket: the machine's network card. A connection begins with a line
+`PORT n`; n = 49983 is this daemon, every other one a TCP port of the machine (answered `open` or `closed`).
+"""
+import os
+import pathlib
+import re
+import resource
+import select
+import socket
+import sys
+import urllib.parse
+
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "common"))
+import connect  # noqa: E402
+import files  # noqa: E402
+import filesystem  # noqa: E402
+import http1  # noqa: E402
+import process  # noqa: E402
+import send  # noqa: E402
+import users  # noqa: E402
+import watch  # noqa: E402
+
+PORT = 49983
+PROCESS, FILES = "/process.Process/", "/filesystem.Filesystem/"
+UNARY = {PROCESS + "List": process.listing, PROCESS + "SendInput": process.send_input,
+         PROCESS + "SendSignal": process.send_signal, PROCESS + "Update": process.update,
+         PROCESS + "CloseStdin": process.close_stdin}
+AS_USER = {FILES + "Stat": filesystem.status, FILES + "MakeDir": filesystem.make_folder,
+           FILES + "Move": filesystem.move, FILES + "ListDir": filesystem.list_folder, FILES + "Remove": filesystem.remove,
+           FILES + "CreateWatcher": watch.create, FILES + "GetWatcherEvents": watch.drain,
+           FILES + "RemoveWatcher": watch.remove}
+STREAMS = {PROCESS + "Start", PROCESS + "Connect", PROCESS + "StreamInput", FILES + "WatchDir"}
+
+
+class Peer(http1.Peer):
+    timeout = 86400
+
+    def handle(self):
+        try:
+            port = int(self.line().removeprefix("PORT "))
+            if port == PORT:
+                self.one_request()
+            else:
+                splice(self.request, port)
+        except (send.Gone, OSError):
+            pass
+
+    def one_request(self):
+        (method, target, _), headers = self.head()
+        low = {name.lower(): value for name, value in headers}
+        url = urllib.parse.urlsplit(target)
+        query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
+        try:
+            try:
+                files.check_token(method, url.path, low)
+            except connect.Refused:
+                self.body(low)
+                raise
+            return self.rest(method, url.path, query, low)
+        except connect.Refused as why:
+            body = connect.dump({"code": why.status, "message": why.message}) + b"\n"
+            return self.answer(why.status, {"Content-Type": "application/json; charset=utf-8",
+                                            "X-Content-Type-Options": "nosniff"}, body)
+
+    def rest(self, method, path, query, low):
+        quiet = {"Cache-Control": "no-store"}
+        if (method, path) == ("POST", "/files"):
+            return files.write(self, query, low)
+        raw = self.body(low)
+        if (method, path) == ("GET", "/files"):
+            return files.read(self, query, low)
+        if (method, path) == ("GET", "/health"):
+            return self.answer(204, quiet, None)
+        if (method, path) == ("POST", "/init"):
+            files.init(connect.load(raw))
+            return self.answer(204, {"X-Envd-Version": files.VERSION}, None)
+        if method == "GET" and path in ("/metrics", "/envs"):
+            found = files.metrics() if path == "/metrics" else dict(process.ENVIRONMENT)
+            return self.answer(200, {**quiet, "Content-Type": "application/json"}, connect.dump(found))
+        if path in UNARY or path in AS_USER or path in STREAMS:
+            if method != "POST":
+                return self.answer(405, {"Allow": "POST"}, b"")
+            return self.call(path, low, raw)
+        return self.answer(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
+
+    def call(self, path, low, raw):
+        if path in UNARY:
+            return connect.unary(self, low, raw, UNARY[path])
+        if path in AS_USER:
+            return connect.unary(self, low, raw, lambda message: AS_USER[path](message, user_of(low)))
+        interval = low.get("keepalive-ping-interval", "")
+        interval = float(interval) if re.fullmatch(r"\d+(\.\d+)?", interval) else 90  # a fraction is for tests
+
+        def method(message):
+            if path.endswith("Start"):
+                return process.start(message, user_of(low), interval, connect.deadline(low))
+            if path.endswith("Connect"):
+                return process.connect(message, interval, connect.deadline(low))
+            if path.endswith("StreamInput"):
+                return process.stream_input(message)
+            return watch.stream(message, user_of(low), interval)
+        method.one_message = not path.endswith("StreamInput")
+        return connect.stream(self, low, raw, method)
+
+    def answer(self, status, headers, body):
+        if body is not None:
+            headers = {**headers, "Content-Length": len(body)}
+        self.request.sendall(send.head(status, headers) + (body or b""))
+        return True
+
+    def start_body(self, status, headers):
+        self.request.sendall(send.head(status, headers))
+
+    def start_chunks(self, headers):
+        self.start_body(200, {**headers, "Transfer-Encoding": "chunked"})
+
+    def chunk(self, data):
+        self.request.sendall(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def end_chunks(self):
+        self.request.sendall(b"0\r\n\r\n")
+        return True
+
+
+def user_of(low):
+    """Who `Authorization: Basic` names, with an empty password."""
+    given = low.get("authorization", "")
+    name = connect.octets(given[6:]).decode().partition(":")[0] if given.lower().startswith("basic ") else ""
+    try:
+        return users.find(name)
+    except KeyError as why:
+        raise connect.Failure("unauthenticated", f"invalid username: '{name}'") from why
+
+
+def splice(near, port):
+    """Pass bytes between a connection and a port of this machine."""
+    try:
+        far = socket.create_connection(("127.0.0.1", port), timeout=5)
+    except OSError:
+        near.sendall(b"closed\n")
+        return
+    near.sendall(b"open\n")
+    with far:
+        other = {near: far, far: near}
+        while True:
+            for ready in select.select([near, far], [], [])[0]:
+                data = ready.recv(65536)
+                if not data:
+                    return
+                other[ready].sendall(data)
+
+
+class Server(http1.Server):
+    address_family = socket.AF_UNIX
+
+    def __init__(self, listener):
+        super().__init__(("127.0.0.1", 0), Peer, bind_and_activate=False)
+        self.socket.close()
+        self.socket = socket.socket(fileno=listener)
+
+
+def furnish():
+    """The files that a machine has when it starts."""
+    uid = 1000 if users.may_change() else os.getuid()
+    texts = {"passwd": f"root:x:0:0:root:/root:/bin/bash\nuser:x:{uid}:{uid}::/home/user:/bin/bash\n"
+                       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+             "group": f"root:x:0:\nuser:x:{uid}:\nnogroup:x:65534:\n", "hosts": "127.0.0.1 localhost\n",
+             "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n", "hostname": "e2b.local\n",
+             "profile": "export PS1='$ '\n"}
+    for name, text in texts.items():
+        with open(f"/etc/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+    for path, mode in (("/etc", 0o755), ("/home", 0o755), ("/var", 0o755), ("/home/user", 0o755), ("/root", 0o700),
+                       ("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755)):
+        os.makedirs(path, exist_ok=True)
+        os.chmod(path, mode)
+    for path in ("/home/user", "/workspace"):
+        if os.path.isdir(path):
+            users.own(path, users.find("user"))
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    furnish()
+    Server(int(sys.argv[1])).serve_forever(poll_interval=60)
