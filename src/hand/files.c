@@ -16,7 +16,7 @@ struct op {
     uint8_t type; /* 0: free */
     uint32_t id;
     int fd, dir; /* dir: of an ATOMIC write */
-    bool has_limit, atomic, excl;
+    bool has_limit, atomic, excl, swap;
     uint64_t offset, limit, count, size;
     mode_t mode;
     bool set_mode;
@@ -309,6 +309,7 @@ static void do_write(struct op *op, const struct request *request, const struct 
     int err = 0;
 
     op->excl = (request->flags & WALDO_HAND_FILE_EXCL) != 0;
+    op->swap = (request->flags & WALDO_HAND_FILE_SWAP) != 0;
     if (atomic && (request->flags & WALDO_HAND_FILE_APPEND) != 0) {
         end_op(op, EINVAL, WALDO_HAND_WHERE_REQUEST, 0, 0);
         return;
@@ -345,6 +346,29 @@ void files_write_data(const struct frame *frame)
     op->count += done;
 }
 
+/*
+ * Gives the temporary file its name; 0 or -1 with errno. A rename over another file makes ext4
+ * write the new one out there and then (auto_da_alloc), and the next such rename wait for that;
+ * to swap the names does not.
+ */
+static int name_temp(const struct op *op)
+{
+    if (op->excl) {
+        return rename_noreplace(op->dir, op->temp, op->dir, op->name);
+    }
+    if (!op->swap || swap_names(op->dir, op->temp, op->name) != 0) {
+        return renameat(op->dir, op->temp, op->dir, op->name);
+    }
+    if (unlinkat(op->dir, op->temp, 0) != 0) { /* a directory, made meanwhile */
+        int err = errno;
+
+        swap_names(op->dir, op->temp, op->name);
+        errno = err;
+        return -1;
+    }
+    return 0;
+}
+
 void files_write_end(uint32_t id)
 {
     struct op *op = find_op(id);
@@ -362,8 +386,7 @@ void files_write_end(uint32_t id)
         err = errno;
     }
     if (err == 0 && op->atomic) {
-        if ((op->excl ? rename_noreplace(op->dir, op->temp, op->dir, op->name)
-                      : renameat(op->dir, op->temp, op->dir, op->name)) != 0) {
+        if (name_temp(op) != 0) {
             err = errno;
         } else {
             op->temp[0] = '\0';

@@ -149,6 +149,7 @@ enum waldo_hand_field {
 #define WALDO_HAND_FILE_APPEND    0x08u /* WRITE */
 #define WALDO_HAND_FILE_EXCL      0x10u /* WRITE: must not exist; RENAME: target must not exist */
 #define WALDO_HAND_FILE_RECURSIVE 0x20u /* REMOVE */
+#define WALDO_HAND_FILE_SWAP      0x40u /* with ATOMIC: quicker, but not power-failure safe */
 
 #define WALDO_HAND_GRACE_OF_JOB 0xffffffffu /* CANCEL: use the job's own grace */
 

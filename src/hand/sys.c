@@ -26,6 +26,7 @@
 
 #define RESOLVE_FLAGS (0x02u | 0x08u) /* RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH */
 #define NOREPLACE     1u
+#define EXCHANGE      2u
 
 #define UNWATCHED_TICK_MS 20
 
@@ -332,6 +333,11 @@ bool filter_openat2(void)
 int rename_noreplace(int from_dir, const char *from, int to_dir, const char *to)
 {
     return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, NOREPLACE);
+}
+
+int swap_names(int dir, const char *one, const char *other)
+{
+    return (int)syscall(SYS_renameat2, dir, one, dir, other, EXCHANGE);
 }
 
 ssize_t read_dents(int fd, void *buf, size_t size)

@@ -64,6 +64,7 @@ bool have_openat2(void);
 /* From here on this process and its children get ENOSYS for openat2. */
 bool filter_openat2(void);
 int rename_noreplace(int from_dir, const char *from, int to_dir, const char *to);
+int swap_names(int dir, const char *one, const char *other);
 ssize_t read_dents(int fd, void *buf, size_t size);
 int make_memory_file(const char *name);
 

@@ -220,12 +220,17 @@ static const waldo__hand_call_fns file_fns = { .data = hand_data,
 
 static uint32_t hand_flags(const waldo__file_op *file)
 {
+    /* In a directory of the host's own a file is also to survive a power failure. */
+    uint32_t atomic = file->op.sandbox->spec->options.workspace_mode == WALDO_WORKSPACE_RW
+                          ? WALDO_HAND_FILE_ATOMIC
+                          : WALDO_HAND_FILE_ATOMIC | WALDO_HAND_FILE_SWAP;
+
     switch (file->type) {
     case WALDO_HAND_WRITE:
         return WALDO_HAND_FILE_PARENTS |
                ((file->write_flags & WALDO__WRITE_APPEND) != 0  ? WALDO_HAND_FILE_APPEND
                 : (file->write_flags & WALDO__WRITE_PLAIN) != 0 ? 0
-                                                                : WALDO_HAND_FILE_ATOMIC);
+                                                                : atomic);
     case WALDO_HAND_MKDIR:
         return WALDO_HAND_FILE_PARENTS;
     case WALDO_HAND_STAT:

@@ -212,6 +212,48 @@ static void test_write_modes(void **state)
     assert_string_equal(waldo__buf_str(&ask(WALDO_HAND_READ, at("sh", 0))->data).ptr, "56");
 }
 
+static void test_swap(void **state)
+{
+    const uint32_t flags = WALDO_HAND_FILE_ATOMIC | WALDO_HAND_FILE_SWAP;
+    waldo__buf out = WALDO__BUF_INIT(1024);
+    struct stat before, after;
+    uint32_t id;
+
+    (void)state;
+    assert_done(write_file(at("f", flags), WALDO__S("1")), 0, 0);
+    assert_int_equal(stat(in_dir("f"), &before), 0);
+    assert_int_equal(chmod(in_dir("f"), 0751), 0);
+    assert_int_equal(link(in_dir("f"), in_dir("g")), 0);
+    assert_done(write_file(at("f", flags), WALDO__S("22")), 0, 0);
+    assert_int_equal(mode_of("f"), 0751);
+    assert_int_equal(stat(in_dir("f"), &after), 0);
+    assert_true(after.st_ino != before.st_ino);
+    assert_string_equal(waldo__buf_str(&ask(WALDO_HAND_READ, at("f", 0))->data).ptr, "22");
+    assert_string_equal(waldo__buf_str(&ask(WALDO_HAND_READ, at("g", 0))->data).ptr, "1");
+    /* A link is replaced; where it led to is left alone. */
+    assert_int_equal(unlink(in_dir("f")), 0);
+    assert_int_equal(symlink("g", in_dir("f")), 0);
+    assert_done(write_file(at("f", flags), WALDO__S("3")), 0, 0);
+    assert_int_equal(lstat(in_dir("f"), &after), 0);
+    assert_true(S_ISREG(after.st_mode));
+    assert_string_equal(waldo__buf_str(&ask(WALDO_HAND_READ, at("g", 0))->data).ptr, "1");
+    /* What is neither file nor link by then is no victim. */
+    assert_int_equal(unlink(in_dir("f")), 0);
+    id = client_file(&hand, WALDO_HAND_WRITE, at("f", flags));
+    waldo__hand_put_write_data(&out, id, WALDO__S("half"));
+    client_send(&hand, &out);
+    assert_int_equal(ask(WALDO_HAND_LIST, at("", 0))->done.value, 2);
+    assert_int_equal(mkdir(in_dir("f"), 0700), 0);
+    client_write(&hand, id, WALDO__S("more"));
+    assert_done(client_ended(&hand, id), EISDIR, WALDO_HAND_WHERE_IO);
+    assert_int_equal(stat(in_dir("f"), &after), 0);
+    assert_true(S_ISDIR(after.st_mode));
+    assert_done(write_file(at("g", flags | WALDO_HAND_FILE_EXCL), WALDO__S("x")), EEXIST,
+                WALDO_HAND_WHERE_PATH);
+    /* No temporary file is left by any of it. */
+    assert_int_equal(ask(WALDO_HAND_LIST, at("", 0))->done.value, 2);
+}
+
 static void test_write_errors(void **state)
 {
     waldo__hand_file file = WALDO__HAND_FILE_INIT;
@@ -556,6 +598,7 @@ int main(int argc, char **argv)
         CASE(test_ranges),
         CASE(test_read_errors),
         CASE(test_write_modes),
+        CASE(test_swap),
         CASE(test_write_errors),
         CASE(test_full_disk),
         CASE(test_unfinished_write_leaves_nothing),
