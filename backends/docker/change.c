@@ -211,7 +211,7 @@ static void run_script(file_op *op, const char *script, const char *a, const cha
         waldo__task_queue(op->plain->engine->env->loop, &op->early);
         return;
     }
-    waldo__docker_put_command(&op->exec.call.body, argv, NULL, "/");
+    waldo__docker_put_command(&op->exec.call.body, argv, NULL, "/", NULL, 0);
     waldo__docker_exec_start(&op->exec, on_said, on_program);
 }
 
@@ -245,7 +245,7 @@ static void remove_part(file_op *op, waldo_error *error)
 
     op->status = waldo_error_status(error);
     op->error = error;
-    waldo__docker_put_command(&op->exec.call.body, argv, NULL, "/");
+    waldo__docker_put_command(&op->exec.call.body, argv, NULL, "/", NULL, 0);
     waldo__docker_exec_start(&op->exec, NULL, on_part_gone);
 }
 

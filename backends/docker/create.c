@@ -8,7 +8,7 @@
 #include "codec/tar.h"
 #include "docker.h"
 
-enum { USER_DEFAULT = 1000, PROCESSES_DEFAULT = 512 };
+enum { USER_DEFAULT = 1000, PROCESSES_DEFAULT = 512, ATTACH_SIZE = 80 /* DOCKER_NAME_SIZE */ };
 #define MEMORY_DEFAULT ((uint64_t)1 << 30)
 #define TMP_DEFAULT    ((uint64_t)256 << 20)
 #define MEMORY_MIN     ((uint64_t)6 << 20)
@@ -173,11 +173,22 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
     waldo_str runtime = option(spec, "runtime");
     waldo_str tmp = option(spec, "tmp");
     waldo_str hand = option(spec, "hand");
+    int attach = spec->attach != NULL;
 
-    if (spec->target.len == 0 && !options->find) {
+    if (attach && (spec->target.len > 0 || pull.len > 0 || platform.len > 0 || runtime.len > 0 ||
+                   tmp.len > 0 || waldo__str_is(hand, "never"))) {
+        return bad(ret_err, "the container of attach= is as it was made: leave the image, pull, "
+                            "platform, runtime, tmp and hand=never out");
+    }
+    if (attach && (!in_class(waldo__str(spec->attach), "-._") || spec->attach[0] == '-' ||
+                   strlen(spec->attach) >= ATTACH_SIZE)) {
+        return bad(ret_err, "attach must be the id or name of a container");
+    }
+    if (spec->target.len == 0 && !options->find && !attach) {
         return bad(ret_err, "name an image, such as docker:debian:12");
     }
-    if (!options->find && (!in_class(spec->target, "-._/:@") || spec->target.ptr[0] == '-')) {
+    if (!options->find && !attach &&
+        (!in_class(spec->target, "-._/:@") || spec->target.ptr[0] == '-')) {
         return bad(ret_err, "the image's name holds a character that no image's name has");
     }
     if (user.len > 0 && !waldo__docker_parse_user(options, user)) {
@@ -198,11 +209,11 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
     if (options->hand == DOCKER_HAND_NEVER && (spec->lease_ms > 0 || spec->name != NULL)) {
         return bad(ret_err, "without a hand nothing outlives this process: no lease, no name");
     }
-    if (spec->lease_ms > 0 || spec->name != NULL) {
+    if (spec->lease_ms > 0 || spec->name != NULL || attach) {
         options->hand = DOCKER_HAND_ALWAYS;
     }
     options->isolation = waldo__docker_grade(runtime);
-    if (spec->min_isolation > options->isolation) {
+    if (spec->min_isolation > options->isolation && !attach) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
                                "docker: min_isolation is above container: name a runtime that "
                                "separates more, such as runtime=runsc (gvisor) or runtime=kata "
@@ -248,6 +259,7 @@ waldo_status waldo__docker_options_parse(docker_options *options, const waldo_ba
                                  .lease_ms = spec->lease_ms,
                                  .find = (spec->flags & WALDO_BACKEND_FIND) != 0,
                                  .memory_asked = spec->memory_bytes > 0,
+                                 .user_asked = option(spec, "user").len > 0,
                                  .tmp_asked = option(spec, "tmp").len > 0,
                                  .cpus_asked = spec->cpus > 0,
                                  .processes_asked = spec->max_processes > 0 };
@@ -266,6 +278,7 @@ waldo_status waldo__docker_options_parse(docker_options *options, const waldo_ba
     options->id = copy(waldo__str(spec->id), &status);
     options->scratch = copy(waldo__str(spec->scratch), &status);
     options->name = copy(waldo__str(spec->name), &status);
+    options->attach = copy(waldo__str(spec->attach), &status);
     return status == WALDO_OK ? WALDO_OK : waldo__error_nomem(ret_err);
 }
 
@@ -279,6 +292,7 @@ void waldo__docker_options_free(docker_options *options)
     waldo__free(options->id);
     waldo__free(options->scratch);
     waldo__free(options->name);
+    waldo__free(options->attach);
 }
 
 /* ---- the container ---- */
@@ -435,30 +449,6 @@ static void put_main(const docker_options *options, waldo__json_writer *jw)
         waldo__jw_str(jw, NULL, waldo__str(*word));
     }
     waldo__jw_end(jw, ']');
-}
-
-/* The program that passes its streams on to a durable hand. */
-waldo_status waldo__docker_put_exec(const docker_options *options, waldo__buf *out)
-{
-    waldo__json_writer jw;
-    char address[128];
-
-    snprintf(address, sizeof address, DOCKER_ADDRESS "%s", options->id);
-    waldo__json_writer_init(&jw, out);
-    waldo__jw_object(&jw, NULL);
-    waldo__jw_bool(&jw, "AttachStdin", 1);
-    waldo__jw_bool(&jw, "AttachStdout", 1);
-    waldo__jw_bool(&jw, "AttachStderr", 1);
-    waldo__jw_bool(&jw, "Tty", 0);
-    waldo__jw_array(&jw, "Cmd");
-    waldo__jw_str(&jw, NULL, WALDO__S(HAND_FOLDER "/" HAND_NAME));
-    waldo__jw_str(&jw, NULL, WALDO__S("attach"));
-    waldo__jw_str(&jw, NULL, waldo__str(address));
-    waldo__jw_end(&jw, ']');
-    waldo__jw_str(&jw, "User", WALDO__S("0:0")); /* whom the hand lets attach; no capabilities */
-    waldo__jw_str(&jw, "WorkingDir", WALDO__S("/"));
-    waldo__jw_end(&jw, '}');
-    return out->status;
 }
 
 waldo_status waldo__docker_put_create(const docker_options *options, const docker_engine *engine,

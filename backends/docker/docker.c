@@ -440,6 +440,10 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
         waldo__docker_opened(machine, status, made);
         return;
     }
+    if (machine->options.attach != NULL) {
+        waldo__docker_bring_in(machine);
+        return;
+    }
     if (machine->options.hand == DOCKER_HAND_NEVER || machine->note.len > 0) {
         waldo__docker_fall_back(machine, waldo__buf_str(&machine->note).ptr);
         return;
@@ -485,6 +489,8 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
         waldo__docker_opened(machine, status, made);
     } else if (status != WALDO_OK || machine->call.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "asking for its version");
+    } else if (machine->options.attach != NULL || machine->options.place > 0) {
+        waldo__docker_adopt(machine);
     } else if (machine->saved_run != NULL || machine->options.name != NULL) {
         waldo__docker_reach(machine);
     } else {
@@ -522,6 +528,8 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
     if (status == WALDO_OK && saved.len > 0) {
         status = waldo__docker_take_saved(machine, saved, ret_err);
         machine->options.hand = DOCKER_HAND_ALWAYS;
+    } else if (status == WALDO_OK && spec->attach != NULL) {
+        snprintf(machine->name, sizeof machine->name, "%s", spec->attach);
     }
     if (status == WALDO_OK && waldo__hand_at(0) == NULL &&
         (machine->options.hand == DOCKER_HAND_ALWAYS || machine->options.lease_ms > 0)) {
@@ -568,7 +576,7 @@ static void docker_channel_op(waldo_machine *machine, const waldo_backend_call *
     machine->channel_done = done;
     machine->channel_userdata = call->userdata;
     machine->deadline_ns = call->deadline_ns;
-    if (machine->options.lease_ms > 0) {
+    if (machine->options.lease_ms > 0 || machine->options.place > 0) {
         waldo__docker_exec_channel(machine);
         return;
     }
@@ -612,7 +620,8 @@ static void on_removed(void *userdata, waldo_status status, const waldo_error *e
 /* While one with a name is being created, a container of that name may be another process's. */
 static int is_ours(const waldo_machine *machine)
 {
-    return machine->created && !(machine->creating && machine->options.name != NULL);
+    return machine->created && machine->options.place == 0 &&
+           !(machine->creating && machine->options.name != NULL);
 }
 
 static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
@@ -670,6 +679,10 @@ static void docker_describe(const waldo_machine *machine, waldo_machine_info *re
     ret_info->uid = machine->options.uid;
     ret_info->gid = machine->options.gid;
     ret_info->reached = machine->reached;
+    if (machine->options.place > 0) {
+        ret_info->flags = WALDO_MACHINE_REJOINS | WALDO_MACHINE_FOREIGN;
+        ret_info->caps &= ~(uint32_t)(WALDO_BACKEND_NET_ALL | WALDO_BACKEND_LIMITS);
+    }
     if (machine->options.main != DOCKER_MAIN_HAND) {
         ret_info->caps = WALDO_BACKEND_EXEC1 | WALDO_BACKEND_FILES | WALDO_BACKEND_NET_ALL |
                          WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE;
@@ -697,7 +710,8 @@ const waldo_backend_ops waldo__backend_docker = {
     .isolation = WALDO_ISOLATION_CONTAINER,
     .caps = WALDO_BACKEND_CHANNEL | WALDO_BACKEND_STDIN | WALDO_BACKEND_SIGNAL |
             WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_PTY | WALDO_BACKEND_ATTACH |
-            WALDO_BACKEND_NET_ALL | WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE,
+            WALDO_BACKEND_NET_ALL | WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE |
+            WALDO_BACKEND_ADOPT,
     .parse = docker_parse,
     .probe = waldo__docker_probe,
     .list_sandboxes = waldo__docker_list,

@@ -144,6 +144,9 @@ typedef struct docker_options {
     char *scratch;    /* host directory of the sandbox; NULL: none */
     int shared;       /* the hand is in it, and shown inside */
     int find;         /* by its name; never made */
+    int user_asked;
+    char *attach; /* a container made elsewhere; NULL: none */
+    int place;    /* above 0: it is foreign, and its hand is there (attach.c) */
 } docker_options;
 
 waldo_status waldo__docker_options_parse(docker_options *options, const waldo_backend_spec *spec,
@@ -155,7 +158,6 @@ waldo_isolation waldo__docker_grade(waldo_str runtime);
 
 waldo_status waldo__docker_put_create(const docker_options *options, const docker_engine *engine,
                                       waldo__buf *out);
-waldo_status waldo__docker_put_exec(const docker_options *options, waldo__buf *out);
 waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__buf *out);
 waldo_status waldo__docker_put_hand(const waldo__hand_program *hand,
                                     waldo__buf *out); /* an archive */

@@ -10,13 +10,13 @@ enum { QUICK_MS = 30000, WORDS_MAX = 2048, LOOKS_MAX = 12, LIFE_LOOKS = 4 };
 enum { NOT_BEGUN = 126, KILLED = 137 };
 
 void waldo__docker_put_command(waldo__buf *out, const char *const *argv, const char *const *env,
-                               const char *cwd)
+                               const char *cwd, const char *user, int has_input)
 {
     waldo__json_writer jw;
 
     waldo__json_writer_init(&jw, out);
     waldo__jw_object(&jw, NULL);
-    waldo__jw_bool(&jw, "AttachStdin", 0);
+    waldo__jw_bool(&jw, "AttachStdin", has_input);
     waldo__jw_bool(&jw, "AttachStdout", 1);
     waldo__jw_bool(&jw, "AttachStderr", 1);
     waldo__jw_bool(&jw, "Tty", 0);
@@ -32,6 +32,9 @@ void waldo__docker_put_command(waldo__buf *out, const char *const *argv, const c
     waldo__jw_end(&jw, ']');
     if (cwd != NULL) {
         waldo__jw_str(&jw, "WorkingDir", waldo__str(cwd));
+    }
+    if (user != NULL) {
+        waldo__jw_str(&jw, "User", waldo__str(user));
     }
     waldo__jw_end(&jw, '}');
 }

@@ -37,6 +37,7 @@ struct waldo_machine {
     waldo_status status;
     waldo_error *error;
     waldo__timer timer; /* between looks */
+    docker_call_fn entered;
     waldo__task channel_task;
     waldo_backend_channel_fn channel_done;
     void *channel_userdata;
@@ -70,8 +71,21 @@ waldo_status waldo__docker_take_saved(waldo_machine *machine, waldo_str saved,
                                       waldo_error **ret_err);
 void waldo__docker_reach(waldo_machine *machine); /* or, by a name, make it */
 void waldo__docker_exec_channel(waldo_machine *machine);
+/* Run the exec of call.body: its stream is machine->channel when done is called with WALDO_OK. */
+void waldo__docker_enter(waldo_machine *machine, docker_call_fn done);
+/* The path that starts the exec which was made. */
+waldo_status waldo__docker_exec_path(const waldo_machine *machine, char *path, size_t size,
+                                     waldo_error **ret_err);
 void waldo__docker_save(waldo_machine *machine, const waldo_backend_call *call,
                         waldo_backend_bytes_fn done);
+
+/* ---- one made elsewhere (attach.c) ---- */
+
+enum { DOCKER_PLACES = 4 }; /* of a hand in a container; numbers from 1 on */
+void waldo__docker_adopt(waldo_machine *machine);
+void waldo__docker_bring_in(waldo_machine *machine); /* machine->hand is known */
+void waldo__docker_hand_path(const docker_options *options, char *out, size_t size);
+
 /* ---- without a hand (fallback.c) ---- */
 
 /* Begin again, and without a hand; the container that was made is removed. */

@@ -200,7 +200,7 @@ static void send_signal(plain_job *job, int signal)
     snprintf(group, sizeof group, "-%lld", (long long)job->pid);
     waldo__docker_exec_free(&job->killer);
     waldo__docker_exec_init(&job->killer, job->plain->engine, job->plain->container, job);
-    waldo__docker_put_command(&job->killer.call.body, argv, NULL, "/");
+    waldo__docker_put_command(&job->killer.call.body, argv, NULL, "/", NULL, 0);
     waldo__docker_exec_start(&job->killer, NULL, on_killed);
     arm(job, signal == 9 ? KILL_MS : job->grace_ms);
 }
@@ -460,7 +460,7 @@ static waldo_status put_command(plain_job *job, const waldo_backend_exec *exec,
         argv[at++] = "sh";
     }
     memcpy(argv + at, exec->argv, count * sizeof *argv);
-    waldo__docker_put_command(&job->command.call.body, argv, exec->env, exec->cwd);
+    waldo__docker_put_command(&job->command.call.body, argv, exec->env, exec->cwd, NULL, 0);
     waldo__free(argv);
     waldo__buf_free(&script);
     return job->command.call.body.status;

@@ -40,9 +40,9 @@ void waldo__docker_exec_init(docker_exec *exec, docker_engine *engine, const cha
                              void *userdata);
 void waldo__docker_exec_free(docker_exec *exec); /* nothing is called any more; it may run on */
 
-/* The request goes into exec->call.body before the start. */
+/* The request goes into exec->call.body before the start. user NULL: the container's own. */
 void waldo__docker_put_command(waldo__buf *out, const char *const *argv, const char *const *env,
-                               const char *cwd);
+                               const char *cwd, const char *user, int has_input);
 void waldo__docker_exec_start(docker_exec *exec,
                               void (*on_output)(void *userdata, int stream, waldo_str bytes),
                               docker_exec_fn done);

@@ -190,15 +190,27 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
     complete(q);
 }
 
-static void look_at_image(query *q)
+/* One made elsewhere; how it is, its opening says. */
+static void on_container(void *userdata, waldo_status status, const waldo_error *error)
+{
+    query *q = userdata;
+
+    if (status != WALDO_OK || q->call.http_status != 200) {
+        q->status =
+            waldo__docker_call_error(&q->call, status, error, "looking for a container", &q->error);
+    }
+    complete(q);
+}
+
+static void look_at(query *q, const char *kind, const char *name, docker_call_fn done)
 {
     waldo__buf path = WALDO__BUF_INIT(4096);
 
-    waldo__buf_puts(&path, "/images/");
-    waldo__docker_escape(&path, waldo__str(q->options.image));
+    waldo__buf_printf(&path, "/%s/", kind);
+    waldo__docker_escape(&path, waldo__str(name));
     waldo__buf_puts(&path, "/json");
     waldo__docker_call_start(&q->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS, q->deadline_ns,
-                             on_image);
+                             done);
     waldo__buf_free(&path);
 }
 
@@ -214,8 +226,11 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
     } else if ((q->probing || q->checking) && waldo__hand_at(0) == NULL) {
         q->status = waldo_error_set(&q->error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
                                     "docker: an engine answers, but this build has no hand");
+    } else if (q->checking && q->options.attach != NULL) {
+        look_at(q, "containers", q->options.attach, on_container);
+        return;
     } else if (q->checking) {
-        look_at_image(q);
+        look_at(q, "images", q->options.image, on_image);
         return;
     } else if (!q->probing) {
         list(q);

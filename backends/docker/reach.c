@@ -55,6 +55,7 @@ waldo_status waldo__docker_take_saved(waldo_machine *machine, waldo_str saved,
     const waldo__json_limits limits = { .max_bytes = SAVED_MAX, .max_depth = 4, .max_values = 32 };
     waldo_str container;
     waldo_str run;
+    int64_t place;
     waldo_status status = waldo__json_parse(saved, &limits, &doc, ret_err);
 
     if (status != WALDO_OK) {
@@ -62,10 +63,15 @@ waldo_status waldo__docker_take_saved(waldo_machine *machine, waldo_str saved,
     }
     container = waldo__json_get_str(waldo__json_root(doc), "container");
     run = waldo__json_get_str(waldo__json_root(doc), "run");
-    if (!is_word(run) || !waldo__docker_take_id(machine, container)) {
+    place = waldo__json_get_int(waldo__json_root(doc), "place", 0);
+    if (!is_word(run) || place < 0 || place > DOCKER_PLACES ||
+        !waldo__docker_take_id(machine, container)) {
         status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
                                  "docker: the saved state names no container");
     } else {
+        machine->options.place = (int)place;
+        waldo__free(machine->options.attach);
+        machine->options.attach = NULL;
         machine->saved_run = waldo__strndup(run.ptr, run.len);
         status = machine->saved_run != NULL ? WALDO_OK : waldo__error_nomem(ret_err);
     }
@@ -83,6 +89,9 @@ static void give_saved(void *userdata)
     waldo__jw_object(&jw, NULL);
     waldo__jw_str(&jw, "container", waldo__str(machine->name));
     waldo__jw_str(&jw, "run", waldo__str(machine->options.id));
+    if (machine->options.place > 0) {
+        waldo__jw_int(&jw, "place", machine->options.place);
+    }
     waldo__jw_str(&jw, "engine", waldo__str(machine->engine.text)); /* for people: not used */
     waldo__jw_end(&jw, '}');
     machine->save_done(machine->save_userdata, text.status, waldo__buf_str(&text), NULL);
@@ -289,25 +298,32 @@ void waldo__docker_reach(waldo_machine *machine)
 
 /* ---- a stream to the hand inside ---- */
 
-static void channel_failed(waldo_machine *machine, waldo_status status, waldo_error *error)
-{
-    machine->channel_done(machine->channel_userdata, status, NULL, error);
-    waldo_error_free(error);
-}
-
 static void on_exec_attached(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
-    docker_channel *channel = machine->channel;
 
-    machine->channel = NULL;
     if (status != WALDO_OK) {
-        waldo__docker_channel_free(channel);
-        channel_failed(machine, status, waldo_error_copy(error));
-        return;
+        waldo__docker_channel_free(machine->channel);
+        machine->channel = NULL;
     }
-    machine->channel_done(machine->channel_userdata, WALDO_OK, waldo__docker_channel_base(channel),
-                          NULL);
+    machine->entered(machine, status, error);
+}
+
+waldo_status waldo__docker_exec_path(const waldo_machine *machine, char *path, size_t size,
+                                     waldo_error **ret_err)
+{
+    waldo__json *doc = NULL;
+    waldo_status status =
+        waldo__json_parse(waldo__buf_str(&machine->call.answer), NULL, &doc, ret_err);
+    waldo_str id = waldo__json_get_str(waldo__json_root(doc), "Id");
+
+    if (status == WALDO_OK && !is_hex(id)) {
+        status = waldo_error_set(ret_err, WALDO_EPROTO, WALDO_CLASS_PROTOCOL,
+                                 "docker: the engine gave no id for what is to be run");
+    }
+    snprintf(path, size, "/exec/%.*s/start", ID_LEN, status == WALDO_OK ? id.ptr : "");
+    waldo__json_free(doc);
+    return status;
 }
 
 static void on_exec_made(void *userdata, waldo_status status, const waldo_error *error)
@@ -321,36 +337,52 @@ static void on_exec_made(void *userdata, waldo_status status, const waldo_error 
                              .memory = machine->options.memory,
                              .durable = 1 };
     int64_t until = waldo__deadline_ns(DOCKER_ATTACH_MS);
-    waldo__json *doc = NULL;
     waldo_error *made = NULL;
-    waldo_str id;
 
     if (status != WALDO_OK || machine->call.http_status != 201) {
         status = waldo__docker_call_error(&machine->call, status, error, hijack.what, &made);
-        channel_failed(machine, machine->call.http_status == 409 ? WALDO_ELOST : status, made);
-        return;
-    }
-    status = waldo__json_parse(waldo__buf_str(&machine->call.answer), NULL, &doc, &made);
-    id = waldo__json_get_str(waldo__json_root(doc), "Id");
-    if (status == WALDO_OK && !is_hex(id)) {
-        status = waldo_error_set(&made, WALDO_EPROTO, WALDO_CLASS_PROTOCOL,
-                                 "docker: the engine gave no id for what is to be run");
+        status = machine->call.http_status == 409 ? WALDO_ELOST : status;
+    } else {
+        status = waldo__docker_exec_path(machine, path, sizeof path, &made);
     }
     if (status == WALDO_OK) {
-        snprintf(path, sizeof path, "/exec/%.*s/start", ID_LEN, id.ptr);
         status = waldo__docker_channel_new(
             &machine->engine, &hijack, until < machine->deadline_ns ? until : machine->deadline_ns,
             on_exec_attached, machine, &machine->channel, &made);
     }
-    waldo__json_free(doc);
     if (status != WALDO_OK) {
-        channel_failed(machine, status, made);
+        machine->entered(machine, status, made);
+        waldo_error_free(made);
     }
 }
 
+void waldo__docker_enter(waldo_machine *machine, docker_call_fn done)
+{
+    machine->entered = done;
+    waldo__docker_begin(machine, "POST", "/exec", DOCKER_QUICK_MS, on_exec_made);
+}
+
+static void on_entered(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+    docker_channel *channel = machine->channel;
+
+    machine->channel = NULL;
+    machine->channel_done(machine->channel_userdata, status,
+                          channel != NULL ? waldo__docker_channel_base(channel) : NULL, error);
+}
+
+/* By the program that passes its streams on to a durable hand. */
 void waldo__docker_exec_channel(waldo_machine *machine)
 {
+    char hand[160];
+    char address[128];
+    const char *const argv[] = { hand, "attach", address, NULL };
+
+    waldo__docker_hand_path(&machine->options, hand, sizeof hand);
+    snprintf(address, sizeof address, DOCKER_ADDRESS "%s", machine->options.id);
     waldo__buf_clear(&machine->call.body);
-    waldo__docker_put_exec(&machine->options, &machine->call.body);
-    waldo__docker_begin(machine, "POST", "/exec", DOCKER_QUICK_MS, on_exec_made);
+    /* As whom the hand lets attach; in a container of ours without capabilities. */
+    waldo__docker_put_command(&machine->call.body, argv, NULL, "/", "0:0", 1);
+    waldo__docker_enter(machine, on_entered);
 }

@@ -84,6 +84,14 @@ typedef struct waldo_sandbox_spec_options {
      */
     uint32_t spares;
     uint32_t reserved;
+    /*
+     * Use the machine of this id (or name, as the backend knows it), which was made elsewhere: it
+     * is never made, and when the sandbox closes it goes on as before, without what was brought
+     * in. It is as it was made: limits, net, name, spares, workspace, and an image in the string,
+     * are refused by name; its workspace is /workspace there. With lease_ms what runs in the
+     * background waits so long for a host to come back; without it, some seconds. Copied.
+     */
+    const char *attach;
 } waldo_sandbox_spec_options;
 
 #define WALDO_SANDBOX_SPEC(...)                                                                    \

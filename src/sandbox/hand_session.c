@@ -636,6 +636,18 @@ waldo_status waldo__hand_start_lease(waldo__hand *hand, uint32_t ms,
     return finish_start(call, &frames, waldo__hand_put_lease(&frames, call->id, ms), ret_call);
 }
 
+waldo_status waldo__hand_shutdown(waldo__hand *hand, const waldo__hand_call_fns *fns,
+                                  void *userdata)
+{
+    waldo__hand_call *call = new_call(hand, WALDO_HAND_SHUTDOWN, fns, userdata);
+    waldo__buf frames = WALDO__BUF_INIT(REQUEST_MAX);
+
+    if (call == NULL) {
+        return WALDO_ENOMEM;
+    }
+    return finish_start(call, &frames, waldo__hand_put_shutdown(&frames, call->id), &call);
+}
+
 uint32_t waldo__hand_call_id(const waldo__hand_call *call)
 {
     return call->id;

@@ -82,6 +82,10 @@ waldo_status waldo__hand_adopt(waldo__hand *hand, uint32_t job, const waldo__han
 waldo_status waldo__hand_start_lease(waldo__hand *hand, uint32_t ms,
                                      const waldo__hand_call_fns *fns, void *userdata,
                                      waldo__hand_call **ret_call);
+
+/* End it with all that runs; fns may be NULL. Nothing can be asked after that. */
+waldo_status waldo__hand_shutdown(waldo__hand *hand, const waldo__hand_call_fns *fns,
+                                  void *userdata);
 uint32_t waldo__hand_call_id(const waldo__hand_call *call);
 waldo_status waldo__hand_forget_job(waldo__hand *hand, uint32_t job); /* no longer kept */
 

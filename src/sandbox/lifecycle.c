@@ -63,10 +63,20 @@ static int is_let_go(const waldo_sandbox *sandbox)
     return sandbox->detaching || sandbox->lost != NULL || waldo__live_entry(sandbox)->name != NULL;
 }
 
+/* Has it been made elsewhere, and is its hand to end with this sandbox? */
+static int ends_hand(const waldo_sandbox *sandbox)
+{
+    return (sandbox->info.flags & WALDO_MACHINE_FOREIGN) != 0 && sandbox->hand != NULL &&
+           !is_let_go(sandbox);
+}
+
 /* Everything of the machine at once, without waiting. */
 void waldo__live_drop_machine(waldo_sandbox *sandbox)
 {
     waldo__workspace_stop(sandbox);
+    if (ends_hand(sandbox) && !waldo__loop_forked(sandbox->env->loop)) {
+        waldo__hand_shutdown(sandbox->hand, NULL, NULL);
+    }
     waldo__hand_free(sandbox->hand);
     sandbox->hand = NULL;
     if (is_let_go(sandbox)) {
@@ -554,20 +564,23 @@ static void hand_settled(void *userdata, const waldo__hand_end *end)
 
 /*
  * What was sent to a hand that goes on has to arrive before the stream is closed: an answer to
- * whatever is asked last says so. 0 when there is nobody to ask.
+ * whatever is asked last says so. One in a machine that goes on without it ends now. 0 when there
+ * is nobody to ask.
  */
 static int settle_hand(waldo_sandbox *sandbox)
 {
     static const waldo__hand_call_fns fns = { .ended = hand_settled };
+    int ends = ends_hand(sandbox);
     waldo__hand_call *call;
 
-    if (!sandbox->detaching || sandbox->settled || sandbox->hand == NULL) {
+    if ((!sandbox->detaching && !ends) || sandbox->settled || sandbox->hand == NULL) {
         return 0;
     }
     sandbox->settled = 1;
     return waldo__timer_arm(sandbox->env->loop, &sandbox->close_timer,
                             waldo__deadline_ns(KILL_MS)) == WALDO_OK &&
-           waldo__hand_start_list(sandbox->hand, &fns, sandbox, &call) == WALDO_OK;
+           (ends ? waldo__hand_shutdown(sandbox->hand, &fns, sandbox)
+                 : waldo__hand_start_list(sandbox->hand, &fns, sandbox, &call)) == WALDO_OK;
 }
 
 /* Commands had their grace. */

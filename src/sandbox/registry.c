@@ -97,6 +97,7 @@ static const char *missing_member(const waldo_backend_ops *ops)
         { "attach_job", WALDO__BACKEND_HAS(ops, attach_job) || by_hand, WALDO_BACKEND_ATTACH },
         { "save", WALDO__BACKEND_HAS(ops, save), WALDO_BACKEND_ATTACH },
         { "detach", WALDO__BACKEND_HAS(ops, detach), WALDO_BACKEND_ATTACH },
+        { "describe", WALDO__BACKEND_HAS(ops, describe), WALDO_BACKEND_ADOPT },
         { "pause", WALDO__BACKEND_HAS(ops, pause), WALDO_BACKEND_PAUSE },
         { "snapshot", WALDO__BACKEND_HAS(ops, snapshot), WALDO_BACKEND_SNAPSHOT },
         { "port_url", WALDO__BACKEND_HAS(ops, port_url), WALDO_BACKEND_PORTS },

@@ -135,11 +135,14 @@ static waldo_status take_options(waldo_sandbox_spec *spec, const waldo_sandbox_s
     options->hosts = (const char *const *)spec->hosts;
     options->backends = (const char *const *)spec->backends;
     spec->name = waldo__strdup(options->name);
+    spec->attach = waldo__strdup(options->attach);
     if (spec->env == NULL || spec->hosts == NULL || spec->backends == NULL ||
-        (options->name != NULL && spec->name == NULL)) {
+        (options->name != NULL && spec->name == NULL) ||
+        (options->attach != NULL && spec->attach == NULL)) {
         return waldo__error_nomem(ret_err);
     }
     options->name = spec->name;
+    options->attach = spec->attach;
     status = check_lists(spec, env, hosts, backends, ret_err);
     if (status != WALDO_OK) {
         return status;
@@ -182,6 +185,9 @@ static const char *net_note(waldo_net net, waldo_isolation isolation)
 
 static const char *workspace_note(const waldo_sandbox_spec *spec)
 {
+    if (spec->entries[0].attach != NULL) {
+        return "it is as it was before, in a machine that others may use, too.";
+    }
     if (spec->workspace == NULL) {
         return "it starts empty.";
     }
@@ -301,6 +307,7 @@ void waldo_sandbox_spec_unref(waldo_sandbox_spec *spec)
     waldo__strings_free(spec->backends);
     waldo__free(spec->workspace);
     waldo__free(spec->name);
+    waldo__free(spec->attach);
     waldo__free(spec->notes);
     waldo_error_free(spec->error);
     waldo__free(spec);

@@ -38,6 +38,7 @@ typedef struct waldo__spec_entry {
     int lease_asked;  /* by the user */
     int find;         /* "@NAME": never made */
     char *name;       /* NULL: none */
+    char *attach;     /* NULL: none */
 } waldo__spec_entry;
 
 struct waldo_sandbox_spec {
@@ -45,6 +46,7 @@ struct waldo_sandbox_spec {
     waldo_error *error;
     char *notes;
     char *name;      /* of the options; NULL: none */
+    char *attach;    /* the same */
     char *workspace; /* absolute; NULL: none */
     char **env;      /* of the options; NULL-terminated */
     char **hosts;

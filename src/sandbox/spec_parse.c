@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-enum { LEASE_OF_NAMED_MS = 24 * 3600 * 1000 };
+enum { LEASE_OF_NAMED_MS = 24 * 3600 * 1000, ATTACH_MAX = 256 };
 
 static const char *const net_names[] = { "default", "none", "packages", "hosts", "all" };
 static const char *const isolation_names[] = { "any",    "none", "process", "container",
@@ -155,6 +155,13 @@ static int set_name(waldo__spec_entry *entry, waldo_str value)
     return entry->name != NULL && good_name(value);
 }
 
+static int set_attach(waldo__spec_entry *entry, waldo_str value)
+{
+    waldo__free(entry->attach);
+    entry->attach = waldo__strndup(value.ptr, value.len);
+    return entry->attach != NULL;
+}
+
 static int set_pids(waldo__spec_entry *entry, waldo_str value)
 {
     int64_t count;
@@ -218,11 +225,13 @@ static const struct generic_key {
     { "lease", set_lease, "a time of at most 49 days such as 600, 30m or 24h" },
     { "name", set_name, "1 to 48 letters, digits, dots, dashes or underscores" },
     { "spares", set_spares, "a number from 0 to 16" },
+    { "attach", set_attach, "the id of a machine" },
 };
 
 /* Keys of the grammar that need a backend which keeps or names machines. */
-static const char *const later_keys[] = { "attach", "gpu",  "user", "runtime",
-                                          "region", "pull", "from", NULL };
+static const char *const later_keys[] = {
+    "gpu", "user", "runtime", "region", "pull", "from", NULL
+};
 
 static int in_list(const char *const *list, waldo_str name)
 {
@@ -364,6 +373,55 @@ static waldo_status check_lease(waldo__spec_entry *entry, waldo_error **ret_err)
     return WALDO_OK;
 }
 
+/* A machine that was made elsewhere is as it is: what would have to be made so is refused. */
+static waldo_status check_attach(const waldo_sandbox_spec *spec, waldo__spec_entry *entry,
+                                 waldo_error **ret_err)
+{
+    const struct {
+        const char *what;
+        int asked;
+    } cannot[] = {
+        { "@NAME", entry->find },
+        { "name", entry->name != NULL },
+        { "spares", entry->spares > 0 },
+        { "memory", entry->memory_bytes > 0 },
+        { "cpus", entry->cpus > 0 },
+        { "pids", entry->max_processes > 0 },
+        { "net", entry->net != WALDO_NET_DEFAULT },
+        { "a workspace",
+          spec->workspace != NULL || spec->options.workspace_mode != WALDO_WORKSPACE_COPY },
+    };
+    const char *id = entry->attach;
+    size_t len = id != NULL ? strnlen(id, ATTACH_MAX + 1) : 0;
+
+    if (id == NULL) {
+        entry->net = entry->net != WALDO_NET_DEFAULT ? entry->net : WALDO_NET_NONE;
+        return WALDO_OK;
+    }
+    if ((entry->ops->caps & WALDO_BACKEND_ADOPT) == 0) {
+        return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
+                               "sandbox \"%s\": %s: cannot use machines made elsewhere; leave "
+                               "attach out, or use a backend that can",
+                               entry->text, entry->ops->name);
+    }
+    for (size_t i = 0; i < len; i++) {
+        len = id[i] > ' ' && id[i] < 0x7f ? len : 0;
+    }
+    if (len == 0 || len > ATTACH_MAX) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "sandbox \"%s\": attach must be the id of a machine", entry->text);
+    }
+    for (size_t i = 0; i < WALDO__COUNT(cannot); i++) {
+        if (cannot[i].asked) {
+            return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
+                                   "sandbox \"%s\": the machine of attach= is as it was made, and "
+                                   "%s cannot be asked of it; leave that out",
+                                   entry->text, cannot[i].what);
+        }
+    }
+    return WALDO_OK;
+}
+
 /* What no machine of this backend could give is refused before one is opened. */
 static waldo_status check_offer(const waldo_sandbox_spec *spec, const waldo__spec_entry *entry,
                                 waldo_error **ret_err)
@@ -428,6 +486,7 @@ waldo_backend_spec waldo__spec_for_backend(const waldo_sandbox_spec *spec,
         .lease_ms = entry->lease_ms,
         .name = entry->name,
         .min_isolation = entry->min_isolation,
+        .attach = entry->attach,
     };
 }
 
@@ -436,7 +495,7 @@ static waldo_status take_defaults(const waldo_sandbox_spec *spec, waldo__spec_en
 {
     const waldo_sandbox_spec_options *options = &spec->options;
 
-    entry->net = options->net != WALDO_NET_DEFAULT ? options->net : WALDO_NET_NONE;
+    entry->net = options->net;
     entry->min_isolation = options->min_isolation;
     entry->memory_bytes = options->memory_bytes;
     entry->cpus = options->cpus;
@@ -448,7 +507,9 @@ static waldo_status take_defaults(const waldo_sandbox_spec *spec, waldo__spec_en
     entry->lease_ms = options->lease_ms;
     entry->lease_asked = options->lease_ms > 0;
     entry->name = waldo__strdup(options->name);
-    if (options->name != NULL && entry->name == NULL) {
+    entry->attach = waldo__strdup(options->attach);
+    if ((options->name != NULL && entry->name == NULL) ||
+        (options->attach != NULL && entry->attach == NULL)) {
         return WALDO_ENOMEM;
     }
     entry->env = waldo__strings_copy((const char *const *)spec->env, NULL);
@@ -484,6 +545,9 @@ waldo_status waldo__spec_parse(const waldo_sandbox_spec *spec, const char *text,
         }
     }
     if (status == WALDO_OK) {
+        status = check_attach(spec, entry, ret_err);
+    }
+    if (status == WALDO_OK) {
         status = check_lease(entry, ret_err);
     }
     if (status == WALDO_OK) {
@@ -500,6 +564,7 @@ void waldo__spec_entry_free(waldo__spec_entry *entry)
 {
     waldo__free(entry->text);
     waldo__free(entry->name);
+    waldo__free(entry->attach);
     waldo__free(entry->options);
     waldo__strings_free(entry->env);
 }

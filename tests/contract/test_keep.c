@@ -23,7 +23,8 @@ static waldo_backend_ops other; /* has none */
 static struct {
     int opens, closes, detaches, abandons;
     char saved[256];
-    char name[64];
+    char name[64], attach[64];
+    waldo_net net;
     int find;
     int64_t lease_ms;
     int reached; /* what describe is to say */
@@ -48,6 +49,8 @@ static waldo_status keep_open(const waldo_backend_env *env, const waldo_backend_
     snprintf(seen.name, sizeof seen.name, "%s", spec->name != NULL ? spec->name : "");
     seen.find = (spec->flags & WALDO_BACKEND_FIND) != 0;
     seen.lease_ms = spec->lease_ms;
+    seen.net = spec->net;
+    snprintf(seen.attach, sizeof seen.attach, "%s", spec->attach != NULL ? spec->attach : "");
     plain.option_count = 0;
     return fake->open(env, &plain, waldo__str(""), call, done, ret_machine, ret_err);
 }
@@ -115,7 +118,7 @@ static int add_backends(void **state)
     fake = waldo__backend_find(waldo__str("fake"));
     keep = *fake;
     keep.name = "keep";
-    keep.caps |= WALDO_BACKEND_ATTACH;
+    keep.caps |= WALDO_BACKEND_ATTACH | WALDO_BACKEND_ADOPT;
     keep.parse = keep_parse;
     keep.open = keep_open;
     keep.close = keep_close;
@@ -273,6 +276,43 @@ static void leases_and_names(void **state)
     assert_string_equal(spec->entries[1].name, "own");
     assert_int_equal(spec->entries[1].lease_ms, 1000);
     waldo_sandbox_spec_unref(spec);
+}
+
+static void made_elsewhere(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *words;
+    } refused[] = {
+        { "keep:,attach=", "attach must be the id" },
+        { "keep:,attach=a b", "attach must be the id" },
+        { "keep:,attach=x,name=lab", "name cannot be asked of it" },
+        { "keep:,attach=x,spares=1", "spares cannot" },
+        { "keep:,attach=x,memory=1g", "memory cannot" },
+        { "keep:,attach=x,cpus=1", "cpus cannot" },
+        { "keep:,attach=x,pids=9", "pids cannot" },
+        { "keep:,attach=x,net=none", "net cannot" },
+        { "@lab,attach=x", "@NAME cannot" },
+        { "fake:,attach=x", "cannot use machines made elsewhere" },
+    };
+    host h = host_of("keep:,attach=some-1,lease=5,timeout=3");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        waldo_sandbox_spec *spec = spec_of(refused[i].text);
+        const char *said = waldo_error_message(waldo_sandbox_spec_error(spec));
+
+        if (strstr(said, refused[i].words) == NULL) {
+            fail_msg("%s: \"%s\"", refused[i].text, said);
+        }
+        waldo_sandbox_spec_unref(spec);
+    }
+    assert_int_equal(open_it(&h).status, WALDO_OK);
+    assert_string_equal(seen.attach, "some-1");
+    assert_int_equal(seen.net, WALDO_NET_DEFAULT);
+    assert_non_null(strstr(waldo__sandbox_notes(h.sandbox), "as it was before"));
+    assert_null(strstr(waldo__sandbox_notes(h.sandbox), "no network"));
+    drop(&h);
 }
 
 /* A name alone is looked for wherever machines are kept, in the order of the backends. */
@@ -461,6 +501,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leases_and_names),
+        cmocka_unit_test(made_elsewhere),
         cmocka_unit_test(found_by_name),
         cmocka_unit_test(not_saved_without_a_lease),
         cmocka_unit_test(who_ends_it),

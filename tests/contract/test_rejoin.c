@@ -37,7 +37,7 @@ static struct {
     waldo__loop *loop;
     wire *now;
     uint32_t flags; /* describe says */
-    int streams, refuse, closes, abandons;
+    int streams, refuse, closes, abandons, shutdowns;
     uint32_t highest;
     struct {
         uint32_t id;
@@ -121,6 +121,12 @@ static void hear(const struct frame *frame)
         list(frame->id);
     } else if (frame->type == WALDO_HAND_JOB_ATTACH) {
         machine.attach_id = frame->id;
+    } else if (frame->type == WALDO_HAND_SHUTDOWN) {
+        uint8_t done[WALDO_HAND_DONE_LEN];
+
+        machine.shutdowns++;
+        done_encode(done, 0, 0, 0, 0);
+        say(WALDO_HAND_DONE, frame->id, done, sizeof done);
     }
 }
 
@@ -506,6 +512,32 @@ static void closed_while_it_is_reached(void **state)
     assert_int_equal(machine.closes + machine.abandons, 1);
 }
 
+/* One that was made elsewhere goes on: before it is let go, what was brought in ends. */
+static void foreign_one_keeps_no_hand(void **state)
+{
+    host h;
+
+    (void)state;
+    begin(&h, WALDO_MACHINE_REJOINS | WALDO_MACHINE_FOREIGN);
+    exit_job(machine.jobs[0].id, 0);
+    exit_job(machine.jobs[1].id, 0);
+    wait_for(&h, &h.plain);
+    assert_int_equal(machine.shutdowns, 0);
+    finish(&h);
+    assert_int_equal(machine.shutdowns, 1);
+    assert_int_equal(machine.closes, 1);
+    begin(&h, WALDO_MACHINE_REJOINS | WALDO_MACHINE_FOREIGN);
+    waldo__sandbox_abandon(h.sandbox);
+    assert_int_equal(machine.shutdowns, 1);
+    assert_int_equal(machine.abandons, 1);
+    finish(&h);
+    begin(&h, 0);
+    exit_job(machine.jobs[0].id, 0);
+    exit_job(machine.jobs[1].id, 0);
+    finish(&h);
+    assert_int_equal(machine.shutdowns, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +545,7 @@ int main(void)
         cmocka_unit_test(lost_unless_it_says_so),
         cmocka_unit_test(lost_when_it_cannot_be_reached),
         cmocka_unit_test(closed_while_it_is_reached),
+        cmocka_unit_test(foreign_one_keeps_no_hand),
     };
 
     return !!cmocka_run_group_tests(tests, add_backend, NULL);

@@ -65,7 +65,7 @@ static void bad_strings(void **state)
         { "fake:,name=0123456789012345678901234567890123456789012345678", WALDO_EINVAL, "1 to 48" },
         { "fake:,lease=0", WALDO_EINVAL, "at most 49 days" },
         { "fake:,lease=1177h", WALDO_EINVAL, "at most 49 days" },
-        { "fake:,attach=1", WALDO_ENOTSUP, "not offered" },
+        { "fake:,attach=1", WALDO_ENOTSUP, "cannot use machines made elsewhere" },
         { "fake:,bad", WALDO_EINVAL, "KEY=VALUE" },
         { "fake:,=x", WALDO_EINVAL, "KEY=VALUE" },
         { "fake:,", WALDO_EINVAL, "KEY=VALUE" },

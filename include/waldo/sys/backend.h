@@ -36,8 +36,9 @@ enum {
     WALDO_BACKEND_NET_ALL = 1u << 12,
     WALDO_BACKEND_NET_HOSTS = 1u << 13,
     WALDO_BACKEND_NET_PACKAGES = 1u << 14,
-    WALDO_BACKEND_LIMITS = 1u << 15,  /* memory and process limits hold for the machine */
-    WALDO_BACKEND_SEPARATE = 1u << 16 /* standard output and error are told apart */
+    WALDO_BACKEND_LIMITS = 1u << 15,   /* memory and process limits hold for the machine */
+    WALDO_BACKEND_SEPARATE = 1u << 16, /* standard output and error are told apart */
+    WALDO_BACKEND_ADOPT = 1u << 17     /* machines made elsewhere can be used: spec.attach */
 };
 
 /** A KEY=VALUE of the sandbox string that the sandbox layer has no use for itself. */
@@ -78,6 +79,13 @@ typedef struct waldo_backend_spec {
     /* The least grade asked for: parse refuses what the options cannot give. */
     waldo_isolation min_isolation;
     uint32_t reserved3;
+    /*
+     * Since version 3, with ADOPT. The machine of this id is used, which was made elsewhere: it is
+     * never made and never ended, and what is brought in is taken out again. Not with a name; net
+     * is WALDO_NET_DEFAULT, nothing limits it. describe says REJOINS and FOREIGN. A saved state
+     * counts more. 1 to 256 printable characters without spaces.
+     */
+    const char *attach;
 } waldo_backend_spec;
 
 /** Services of the runtime for a backend; in-tree backends use the internal headers with them. */
@@ -112,7 +120,9 @@ enum {
      * The machine and its hand go on when the stream to it breaks: channel makes another, without
      * a lease, too. Background commands go on then, others end as lost.
      */
-    WALDO_MACHINE_REJOINS = 1u << 0
+    WALDO_MACHINE_REJOINS = 1u << 0,
+    /* Made elsewhere (spec.attach): before close its hand, which was brought in, is shut down. */
+    WALDO_MACHINE_FOREIGN = 1u << 1
 };
 
 /** Limits of one operation. */
