@@ -4,7 +4,8 @@
  * "openai:NAME" speaks the Responses API to OpenAI, "openai:URL#NAME" to the server at URL,
  * "anthropic:NAME" the Messages API to Anthropic, "anthropic:URL#NAME" to the server at URL, and
  * "chat:URL#NAME" speaks Chat Completions to the server at URL. "replay:FILE" reads a recording
- * (docs/recordings.md); "callback:NAME" is a function of the host (<waldo/generation.h>).
+ * (docs/recordings.md); "callback:NAME" is a function of the host (<waldo/generation.h>). Quirks
+ * may stand behind the string of a server's model, such as "openai:NAME,history=provider".
  */
 #ifndef WALDO_MODEL_H
 #define WALDO_MODEL_H

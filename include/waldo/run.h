@@ -171,6 +171,8 @@ WALDO_API waldo_status waldo_run_send_text(waldo_run *run, waldo_str text);
  * @retval WALDO_OK      taken; nothing changes when it is the run's model already
  * @retval WALDO_EINVAL  model is NULL
  * @retval WALDO_EBUSY   the run works or waits
+ * @retval WALDO_ENOTSUP the run has items, and a provider keeps the conversation, or would have to
+ *                       (history=provider, docs/models.md); a warning says so
  * @retval WALDO_ECLOSED the run is closed or its agent bad
  * @return else the status of waldo_model_error(); the run keeps its model
  * Thread: driving. Since: 0.1.
@@ -251,6 +253,16 @@ WALDO_API const char *waldo_run_text(const waldo_run *run);
 WALDO_API const char *waldo_run_label(const waldo_run *run);
 
 /**
+ * The response that a conversation kept by its provider (history=provider) goes on from: the last
+ * one that came to its end and was reported.
+ *
+ * @param run  borrowed for the call
+ * @return its id as the provider gave it, borrowed until the run is freed; "" when there is none
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API const char *waldo_run_response_id(const waldo_run *run);
+
+/**
  * @param run  borrowed for the call
  * @return its id in the store, borrowed until the run is freed
  * Thread: driving. Since: 0.1.
@@ -300,6 +312,7 @@ WALDO_API waldo_str waldo_run_item(const waldo_run *run, size_t index);
  * @retval WALDO_EBUSY   the run works or has items
  * @retval WALDO_ECLOSED the run is closed or its agent bad
  * @retval WALDO_EINVAL  the error names the message and what is wrong with it
+ * @retval WALDO_ENOTSUP the provider keeps the conversation (history=provider)
  * @return else WALDO_EJSON, WALDO_EUTF8, WALDO_ETOOBIG: the text is no JSON, or too much of it
  * Thread: driving. Since: 0.1.
  */
@@ -311,7 +324,7 @@ WALDO_API waldo_status waldo_run_import(waldo_run *run, waldo_str messages, wald
  *
  * @param run  exclusive
  * @return JSON text, borrowed until the next export or until the run is freed; empty when out of
- *         memory
+ *         memory, and with a warning when the provider keeps the conversation (history=provider)
  * Thread: driving. Since: 0.1.
  */
 WALDO_API waldo_str waldo_run_export(waldo_run *run);

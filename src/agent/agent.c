@@ -76,6 +76,12 @@ static void take_fallbacks(waldo_agent *agent, const char *const *models)
             return;
         }
         waldo__error_copy_to(&agent->error, waldo_model_error(*slot));
+        if (waldo__model_history(agent->model) != WALDO_HISTORY_HOST ||
+            waldo__model_history(*slot) != WALDO_HISTORY_HOST) {
+            usage(agent, WALDO_ENOTSUP,
+                  "agent has .fallback_models, and no other model can go on with a conversation "
+                  "that its provider keeps (history=provider): drop one of the two");
+        }
     }
 }
 

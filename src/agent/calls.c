@@ -38,7 +38,9 @@ static uint32_t slot_flags(const waldo__slot *slot)
 
 /* ---- records ---- */
 
-static void record_call(waldo__slot *slot, const char *type, const char *key, waldo_str value)
+/* is_text: the value is no part of a call. */
+static void record_call(waldo__slot *slot, const char *type, const char *key, waldo_str value,
+                        int is_text)
 {
     waldo__json_writer jw;
     waldo__buf json;
@@ -48,7 +50,10 @@ static void record_call(waldo__slot *slot, const char *type, const char *key, wa
     waldo__jw_str(&jw, "call", call_item(slot)->id);
     waldo__jw_str(&jw, "tool", call_item(slot)->name);
     waldo__jw_str(&jw, "key", waldo__str(slot->key));
-    if (key != NULL) {
+    if (key != NULL && is_text && waldo__run_is_remote(slot->run)) {
+        waldo__jw_str(&jw, key, WALDO__S(""));
+        waldo__remote_write_text(&jw, value);
+    } else if (key != NULL) {
         waldo__jw_str(&jw, key, value);
     }
     waldo__record_end(slot->run, &json, &jw);
@@ -64,8 +69,13 @@ static void record_result(waldo__slot *slot)
     waldo__jw_str(&jw, "call", call_item(slot)->id);
     waldo__jw_str(&jw, "key", waldo__str(slot->key));
     waldo__jw_bool(&jw, "is_error", slot->is_error);
-    waldo__jw_str(&jw, "text", waldo__buf_str(&slot->result));
-    waldo__media_write(&jw, slot->media.at, slot->media.count);
+    if (waldo__run_is_remote(slot->run)) {
+        waldo__remote_write_text(&jw, waldo__buf_str(&slot->result));
+        waldo__remote_write_media(&jw, slot->media.at, slot->media.count);
+    } else {
+        waldo__jw_str(&jw, "text", waldo__buf_str(&slot->result));
+        waldo__media_write(&jw, slot->media.at, slot->media.count);
+    }
     waldo__record_end(slot->run, &json, &jw);
 }
 
@@ -268,7 +278,7 @@ static void pump(waldo_run *run)
         if (slot->state == WALDO__SLOT_READY && !tool_is_busy(run, slot)) {
             slot->state = WALDO__SLOT_DISPATCH;
             run->running++;
-            record_call(slot, "dispatched", NULL, WALDO__S(""));
+            record_call(slot, "dispatched", NULL, WALDO__S(""), 0);
             waldo__run_commit(run, start_slot, slot);
         }
     }
@@ -358,7 +368,8 @@ static waldo_status decide(waldo__slot *slot, const waldo_decision *decision)
         }
     }
     waldo__run_clean(run, &text, &room);
-    record_call(slot, "decided", decision_names[decision->kind], text);
+    record_call(slot, "decided", decision_names[decision->kind], text,
+                decision->kind != WALDO_DECIDE_EDIT);
     waldo__buf_free(&room);
     if (decision->kind == WALDO_DECIDE_REJECT) {
         slot_fail(slot, "The host rejected this call, so it was not run.%s%.*s",
@@ -522,7 +533,7 @@ static void prepare(waldo__slot *slot, int cut)
         fail_args(slot, cut, error);
     } else if (needs_approval(slot)) {
         slot->state = WALDO__SLOT_ASKING;
-        record_call(slot, "asked", NULL, WALDO__S(""));
+        record_call(slot, "asked", NULL, WALDO__S(""), 0);
         waldo__run_commit(run, approval_asked, slot);
     } else {
         slot->state = WALDO__SLOT_READY;

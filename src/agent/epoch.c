@@ -107,6 +107,9 @@ static void record_epoch(waldo_run *run, const char *why)
     waldo__record_begin(&json, &jw, "epoch");
     waldo__jw_str(&jw, "model", waldo__str(waldo__model_string(run->model)));
     waldo__jw_str(&jw, "why", waldo__str(why));
+    if (waldo__run_is_remote(run)) {
+        waldo__jw_str(&jw, "history", WALDO__S("provider"));
+    }
     waldo__jw_int(&jw, "plain_until", (int64_t)run->plain_until);
     waldo__jw_int(&jw, "cut_until", (int64_t)run->cut_until);
     waldo__jw_int(&jw, "cut_newest", (int64_t)run->cut_newest);

@@ -84,7 +84,8 @@ waldo_status waldo__run_add_items(waldo_run *run, const waldo_item *items, size_
         waldo__buf json, item = WALDO__BUF_INIT(RECORD_MAX);
 
         waldo__record_begin(&json, &jw, "item");
-        status = waldo__item_write(&items[i], &item);
+        status = waldo__run_is_remote(run) ? waldo__remote_write_item(&items[i], &item)
+                                           : waldo__item_write(&items[i], &item);
         waldo__jw_raw(&jw, "item", waldo__buf_str(&item));
         waldo__record_end(run, &json, &jw);
         waldo__buf_free(&item);
@@ -180,6 +181,11 @@ static void commit_failed(waldo_run *run)
     run->events.lost = 0;
     free_records(run);
     run->new_usage = waldo__no_usage;
+    for (size_t i = run->journalled; i < run->transcript.count; i++) {
+        if (waldo__transcript_item(&run->transcript, i)->response.len > 0) {
+            waldo__run_loses_track(run, NULL); /* the provider has what goes here */
+        }
+    }
     waldo__transcript_truncate(&run->transcript, run->journalled);
     run->taken = 0;
     run->batch_over = 0;

@@ -67,6 +67,10 @@ static int make_short(waldo_run *run, waldo_error **error)
 
 int waldo__run_recover(waldo_run *run, waldo_error **error)
 {
+    if (waldo__run_is_remote(run)) {
+        waldo__run_explain_overflow(run, error);
+        return 0;
+    }
     return make_plain(run, error) || make_short(run, error);
 }
 
@@ -104,7 +108,7 @@ static int begin_with(waldo_run *run, waldo_model *model, waldo_error **error)
 int waldo__run_fall_back(waldo_run *run, waldo_error **error)
 {
     const waldo_agent *agent = run->agent;
-    int possible = is_unavailable(waldo_error_status(*error));
+    int possible = is_unavailable(waldo_error_status(*error)) && !waldo__run_is_remote(run);
 
     while (possible && run->next_model < agent->fallbacks.count) {
         if (begin_with(run, agent->fallbacks.at[run->next_model], error)) {

@@ -513,6 +513,10 @@ waldo_status waldo_run_set_model(waldo_run *run, waldo_model *model)
     if (run->model == model) {
         return WALDO_OK;
     }
+    if (run->transcript.count > 0 &&
+        (waldo__run_is_remote(run) || waldo__model_history(model) != WALDO_HISTORY_HOST)) {
+        return waldo__run_refuse_move(run, "it cannot change its model", NULL);
+    }
     if (run->encoder != NULL) {
         run->epoch_why = "another model";
     }

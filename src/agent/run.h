@@ -5,6 +5,7 @@
  *   epoch.c    what requests begin with, and how items get into them
  *   turn.c     asking the model, reading, trying again
  *   source.c   where answers come from
+ *   remote.c   conversations that their provider keeps
  *   usage.c    what was used, and limits of it
  *   calls.c    running what the model asked for: approvals, order, limits
  */
@@ -131,6 +132,7 @@ struct waldo_run {
     size_t cut_until;   /* results before it are sent shortened ... */
     size_t cut_newest;  /* ... those from here on less so */
     size_t next_model;  /* of the agent's list to fall back to */
+    int in_doubt;       /* the provider may have what is not known here: nothing more is asked */
     uint32_t attempt;
     waldo__timer retry_timer;
     waldo__timer time_limit;
@@ -275,6 +277,33 @@ int waldo__run_budget_is_used(const waldo_run *run, waldo_error **ret_err);
 
 /* How a run comes to rest with an error of these two. */
 waldo_stop waldo__stop_for(const waldo_error *error);
+
+/* May the provider have worked on the request that ended so? */
+int waldo__run_may_have_used(const waldo_run *run, waldo_status status);
+
+/* ---- remote.c ---- */
+
+/* The provider keeps the conversation. */
+int waldo__run_is_remote(const waldo_run *run);
+
+/* WALDO_ENOTSUP, also told by a warning: what cannot be done, "it cannot ...". */
+waldo_status waldo__run_refuse_move(waldo_run *run, const char *what, waldo_error **ret_err);
+
+/* An overflow is final where nothing can be shortened: say so. */
+void waldo__run_explain_overflow(waldo_run *run, waldo_error **error);
+
+/*
+ * 1: a request that failed so (NULL: was cancelled) may have been answered in a place that a second
+ * try would add to.
+ */
+int waldo__run_loses_track(waldo_run *run, waldo_error **error);
+int waldo__run_has_lost_track(waldo_run *run, waldo_error **ret_err);
+
+/* What a journal gets in place of texts and whole items. */
+void waldo__remote_write_text(struct waldo__json_writer *jw, waldo_str text);
+void waldo__remote_write_media(struct waldo__json_writer *jw, const waldo_media *media,
+                               size_t count);
+waldo_status waldo__remote_write_item(const waldo_item *item, waldo__buf *out);
 
 /* ---- recover.c ---- */
 

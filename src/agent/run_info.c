@@ -210,6 +210,10 @@ waldo_status waldo_run_import(waldo_run *run, waldo_str messages, waldo_error **
         return waldo_error_set(ret_err, WALDO_EBUSY, WALDO_CLASS_USAGE,
                                "messages are only taken by a run that has no conversation yet");
     }
+    if (waldo__run_is_remote(run)) {
+        return waldo__run_refuse_move(run, "messages from elsewhere cannot be put into it",
+                                      ret_err);
+    }
     status = waldo__messages_read(messages, &read, ret_err);
     if (status == WALDO_OK && read.count > 0) {
         run->events.lost |= waldo__run_add_items(run, read.at, read.count) != WALDO_OK;
@@ -229,7 +233,10 @@ waldo_str waldo_run_export(waldo_run *run)
     }
     waldo__buf_free(&run->exported);
     waldo__buf_init(&run->exported, EXPORT_MAX);
-    if (waldo__messages_write(&run->transcript, run->announced, &run->exported) != WALDO_OK) {
+    if (run->model != NULL && waldo__run_is_remote(run)) {
+        waldo__run_refuse_move(run, "it cannot be exported: a part of it may not be here", NULL);
+    } else if (waldo__messages_write(&run->transcript, run->announced, &run->exported) !=
+               WALDO_OK) {
         waldo__buf_free(&run->exported);
     }
     return waldo__buf_str(&run->exported);

@@ -180,7 +180,7 @@ static waldo_status add_response_items(waldo_run *run, const waldo_response *res
     waldo__buf_clear(&run->answer);
     for (size_t i = 0; i < response->item_count && status == WALDO_OK; i++) {
         waldo_item item = response->items[i];
-        waldo_str *words[] = { &item.text, &item.args, &item.name, &item.id };
+        waldo_str *words[] = { &item.text, &item.args, &item.name, &item.id, &item.response };
         waldo__buf room[WALDO__COUNT(words)];
 
         if (item.kind == WALDO_ITEM_TOOL_CALL) {
@@ -367,6 +367,10 @@ static void request_failed(waldo_run *run, waldo_error *error)
     waldo__run_record_cut(run, waldo_error_status(error));
     free_reader(run);
     waldo__run_clean_error(run, &error); /* the provider's words may hold what we sent */
+    if (waldo__run_loses_track(run, &error)) {
+        waldo__run_rest(run, WALDO_STOP_FAILED, error);
+        return;
+    }
     if (run->http_status == HTTP_UNAUTHORIZED && !run->key_renewed && run->key_name.len > 0) {
         run->key_renewed = 1;
         if (fetch_key(run, 1, NULL) == WALDO_OK && run->key_name.len > 0) {
@@ -513,6 +517,10 @@ void waldo__run_ask(waldo_run *run)
     waldo_error *error = NULL;
 
     waldo__run_set_state(run, WALDO_RUN_MODEL);
+    if (waldo__run_has_lost_track(run, &error)) {
+        waldo__run_interrupt(run, WALDO_STOP_FAILED, error);
+        return;
+    }
     if (take_queued(run) != WALDO_OK) {
         run->events.lost = 1;
     }
@@ -540,6 +548,7 @@ void waldo__run_drop_request(waldo_run *run)
     if (waldo__source_open(run)) {
         waldo__source_drop(run);
         waldo__run_record_cut(run, WALDO_ECANCELED);
+        waldo__run_loses_track(run, NULL);
     }
     waldo_error_free(run->read_error);
     run->read_error = NULL;

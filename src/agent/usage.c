@@ -101,11 +101,8 @@ void waldo__run_record_usage(waldo_run *run, const waldo_usage *usage)
 static const waldo_status unsent[] = { WALDO_ERESOLVE, WALDO_ECONNECT, WALDO_ETIMEDOUT_CONNECT,
                                        WALDO_ETLS, WALDO_ETRANSPORT };
 
-/*
- * May the model have worked on it? A refusal says that it has not; a gateway's failure says nothing
- * of the server behind it.
- */
-static int may_have_used(const waldo_run *run, waldo_status status)
+/* A refusal says that it has not; a gateway's failure says nothing of the server behind it. */
+int waldo__run_may_have_used(const waldo_run *run, waldo_status status)
 {
     if (run->http_status != 0) {
         return (run->http_status >= 200 && run->http_status < 300) ||
@@ -125,7 +122,7 @@ void waldo__run_record_cut(waldo_run *run, waldo_status status)
     waldo__model_facts facts = facts_of(run);
     waldo_usage usage = waldo__no_usage;
 
-    if (!may_have_used(run, status)) {
+    if (!waldo__run_may_have_used(run, status)) {
         return;
     }
     if (run->reader != NULL && ops->usage != NULL) {

@@ -16,8 +16,9 @@ static const waldo_model_ops *const adapters[] = {
 
 static const char replay_prefix[] = "replay:";
 static const char callback_default[] = "callback:host";
+static const char callback_prefix[] = "callback:";
 
-enum { HEADER_MAX = 64, HEADERS_MAX_BYTES = 16384 };
+enum { HEADER_MAX = 64, HEADERS_MAX_BYTES = 16384, SWITCHES_MAX = 65536 };
 
 struct waldo_model {
     atomic_uint refs;
@@ -114,6 +115,26 @@ static waldo_status check_function(waldo_model *model)
                            model->options.model);
 }
 
+/* Told here, as adapters that have no such thing do not know the names. */
+static waldo_status check_history(waldo_model *model)
+{
+    static const char *const names[] = { "history=", "previous=", "conversation=" };
+    waldo_str rest = waldo__str(model->options.quirks), part;
+
+    while (model->ops->history == NULL && waldo__str_split(&rest, ',', &part)) {
+        for (size_t i = 0; i < WALDO__COUNT(names); i++) {
+            if (waldo__str_starts(part, names[i])) {
+                return waldo_error_set(
+                    &model->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                    "model quirks: \"%.*s\" is for openai: models: the API of %s: models keeps no "
+                    "history at the provider",
+                    (int)(part.len < 100 ? part.len : 100), part.ptr, model->ops->name);
+            }
+        }
+    }
+    return WALDO_OK;
+}
+
 /* The quirk switches and whatever else only the adapter can judge: by making an empty encoder. */
 static waldo_status try_encoder(waldo_model *model)
 {
@@ -185,6 +206,26 @@ static int own_text(const char **text)
     return *text != NULL;
 }
 
+/* "STRING,name=value,...": what stands behind the string goes in front of the quirks. */
+static int take_switches(waldo_model_options *options)
+{
+    waldo_str text = waldo__str(options->model);
+    size_t hash = waldo__str_find(text, '#'), from = hash < text.len ? hash : 0, comma;
+    waldo__buf joined = WALDO__BUF_INIT(SWITCHES_MAX);
+
+    comma = from + waldo__str_find(waldo__strn(text.ptr + from, text.len - from), ',');
+    if (comma >= text.len || strchr(text.ptr + comma, '=') == NULL ||
+        waldo__str_starts(text, replay_prefix) || waldo__str_starts(text, callback_prefix)) {
+        return 1;
+    }
+    waldo__buf_printf(&joined, "%s,%s", text.ptr + comma + 1,
+                      options->quirks != NULL ? options->quirks : "");
+    ((char *)options->model)[comma] = '\0';
+    waldo__free((char *)options->quirks);
+    options->quirks = waldo__buf_take(&joined, NULL);
+    return options->quirks != NULL;
+}
+
 /*
  * Everything the options point to becomes the model's own; runs to its end so that all can be
  * freed.
@@ -203,6 +244,7 @@ static waldo_status own_options(waldo_model *model)
     done &= own_text(&options->key_name);
     done &= own_text(&options->reasoning);
     done &= own_text(&options->quirks);
+    done = done && options->model != NULL ? take_switches(options) : done;
     options->headers = NULL;
     if (options->temperature != NULL) {
         model->temperature = *options->temperature;
@@ -280,6 +322,9 @@ waldo_model *waldo_model_new(const waldo_model_options *options)
         status = check_function(model);
     }
     if (status == WALDO_OK) {
+        status = check_history(model);
+    }
+    if (status == WALDO_OK) {
         status = try_encoder(model);
     }
     if (status != WALDO_OK && model->error == NULL) {
@@ -349,6 +394,13 @@ waldo_str waldo__model_name(const waldo_model *model)
 const char *waldo__model_string(const waldo_model *model)
 {
     return model != NULL && model->options.model != NULL ? model->options.model : "";
+}
+
+waldo_history waldo__model_history(const waldo_model *model)
+{
+    const waldo_model_ops *ops = waldo__model_ops(model);
+
+    return ops != NULL && ops->history != NULL ? ops->history(&model->options) : WALDO_HISTORY_HOST;
 }
 
 const waldo__recording *waldo__model_recording(const waldo_model *model)

@@ -22,6 +22,8 @@ waldo_str waldo__model_url(const waldo_model *model);      /* base URL without a
 waldo_str waldo__model_name(const waldo_model *model);     /* as the server knows it */
 const char *waldo__model_string(const waldo_model *model); /* as it was given; "" when it was not */
 
+waldo_history waldo__model_history(const waldo_model *model);
+
 /* The recording that answers in place of servers; NULL: they do. */
 const waldo__recording *waldo__model_recording(const waldo_model *model);
 

@@ -30,6 +30,7 @@ static const struct {
     { "rate_limit_exceeded", WALDO_ERATE },
     { "invalid_api_key", WALDO_EAUTH },
     { "model_not_found", WALDO_ENOTFOUND },
+    { "previous_response_not_found", WALDO_ENOTFOUND },
     { "tool_use_failed", WALDO_EPROVIDER }, /* the model's call was invalid: another try may do */
     { "content_filter", WALDO_EFILTER },
     { "invalid_encrypted_content", WALDO_ESTALE },
@@ -229,6 +230,8 @@ static waldo_status judge(int http_status, waldo_str headers, const said_parts *
     } else if ((http_status == 400 || http_status == 404) &&
                contains_any(message, stale_texts, WALDO__COUNT(stale_texts))) {
         status = WALDO_ESTALE;
+    } else if (contains(message, "previous response with id")) {
+        status = WALDO_ENOTFOUND;
     } else if (http_status == 0 && waldo__str_is(said->type, "invalid_request_error")) {
         status = WALDO_EINVAL;
     } else if (http_status == 400 && waldo__str_trim(said->message).len == 0) {
@@ -251,6 +254,11 @@ static const char *hint_for(waldo_status status, int http_status, waldo_str mess
 {
     if (contains(message, "function tools with reasoning_effort are not supported")) {
         return "; use the model as openai:NAME, or set its reasoning to \"none\"";
+    }
+    if (status == WALDO_ENOTFOUND &&
+        (contains(message, "response with id") || contains(message, "conversation with id"))) {
+        return "; the provider does not have that part of the conversation, or not any more, and "
+               "its text is not kept here: begin a new run, with the history that you have";
     }
     if (http_status >= 300 && http_status < 400) {
         return "; redirects are not followed: use the URL it leads to";

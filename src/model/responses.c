@@ -22,16 +22,57 @@ static const waldo__switch switches[] = {
       WALDO__SWITCH_WORD,
       offsetof(waldo__responses_quirks, summary),
       { "none", "auto", "concise", "detailed" } },
+    { "history",
+      WALDO__SWITCH_WORD,
+      offsetof(waldo__responses_quirks, history),
+      { "host", "provider" } },
+    { "previous", WALDO__SWITCH_ID, offsetof(waldo__responses_quirks, previous), { 0 } },
+    { "conversation", WALDO__SWITCH_ID, offsetof(waldo__responses_quirks, conversation), { 0 } },
 };
+
+enum { STORE_UNSAID = 2 };
+
+int waldo__responses_is_remote(const waldo__responses_quirks *quirks)
+{
+    return quirks->history[0] == 'p';
+}
+
+/* What goes together, and what follows from who keeps the conversation. */
+static waldo_status settle(waldo__responses_quirks *quirks, waldo_error **ret_err)
+{
+    int is_remote = waldo__responses_is_remote(quirks);
+    const char *wrong = NULL;
+
+    if (quirks->store == STORE_UNSAID) {
+        quirks->store = (unsigned char)is_remote;
+    }
+    if (!is_remote && quirks->previous.len + quirks->conversation.len > 0) {
+        wrong = "previous and conversation need history=provider";
+    } else if (quirks->previous.len > 0 && quirks->conversation.len > 0) {
+        wrong = "previous and conversation exclude each other";
+    } else if (is_remote && !quirks->store) {
+        wrong = "history=provider needs what store=off forbids";
+    }
+    if (is_remote) {
+        quirks->encrypted = 0; /* reasoning stays where it is */
+    }
+    return wrong == NULL ? WALDO_OK
+                         : waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                                           "model quirks: %s", wrong);
+}
 
 waldo_status waldo__responses_quirks_find(const waldo_model_options *options,
                                           waldo__responses_quirks *ret_quirks,
                                           waldo_error **ret_err)
 {
     static const waldo__switches known = { switches, WALDO__COUNT(switches), "" };
-    waldo__responses_quirks quirks = {
-        .summary = "none", .stream = 1, .encrypted = 1, .result_images = 1, .no_obfuscation = 1
-    };
+    waldo__responses_quirks quirks = { .summary = "none",
+                                       .stream = 1,
+                                       .encrypted = 1,
+                                       .result_images = 1,
+                                       .no_obfuscation = 1,
+                                       .store = STORE_UNSAID,
+                                       .history = "host" };
     waldo_str rest = waldo__str(options->quirks), part;
     waldo_status status = WALDO_OK;
 
@@ -39,6 +80,9 @@ waldo_status waldo__responses_quirks_find(const waldo_model_options *options,
         if (part.len > 0) {
             status = waldo__switch_apply(&known, part, &quirks, ret_err);
         }
+    }
+    if (status == WALDO_OK) {
+        status = settle(&quirks, ret_err);
     }
     if (status == WALDO_OK) {
         *ret_quirks = quirks;
@@ -58,6 +102,17 @@ waldo_status waldo__responses_parse(waldo_str rest, waldo_str *ret_url, waldo_st
 waldo_status waldo__responses_vendor(waldo_str url, waldo_str model, waldo__buf *out)
 {
     return waldo__model_vendor_at("openai", url, model, out);
+}
+
+static waldo_history history_of(const waldo_model_options *options)
+{
+    waldo__responses_quirks quirks;
+
+    if (waldo__responses_quirks_find(options, &quirks, NULL) != WALDO_OK ||
+        !waldo__responses_is_remote(&quirks)) {
+        return WALDO_HISTORY_HOST;
+    }
+    return quirks.conversation.len > 0 ? WALDO_HISTORY_CONVERSATION : WALDO_HISTORY_RESPONSES;
 }
 
 const waldo_model_ops waldo__responses_ops = {
@@ -81,4 +136,5 @@ const waldo_model_ops waldo__responses_ops = {
     .classify = waldo__provider_classify,
     .key_for = waldo__key_for_url,
     .usage = waldo__responses_usage,
+    .history = history_of,
 };

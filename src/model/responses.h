@@ -13,7 +13,12 @@ typedef struct waldo__responses_quirks {
     unsigned char encrypted;      /* reasoning is asked for in a form that can be sent back */
     unsigned char no_obfuscation; /* ask for events without padding */
     unsigned char result_images;  /* results may hold images; else these follow the results */
+    const char *history;          /* "provider": it keeps the conversation; "host" */
+    waldo_str previous;           /* response to go on from; borrowed from the options, as ... */
+    waldo_str conversation;       /* ... the conversation to go on in; at most one of them */
 } waldo__responses_quirks;
+
+int waldo__responses_is_remote(const waldo__responses_quirks *quirks);
 
 waldo_status waldo__responses_quirks_find(const waldo_model_options *options,
                                           waldo__responses_quirks *ret_quirks,
@@ -104,6 +109,7 @@ struct waldo_reader {
     waldo__parts parts;
     waldo__responses_ending ending;
     int has_output; /* the terminal event listed the items */
+    int is_remote;  /* the provider keeps the conversation */
 };
 
 /* Read one event, or a body that is a whole response. */

@@ -18,9 +18,11 @@ struct waldo_encoder {
     waldo__responses_quirks quirks;
     waldo__buf vendor;
     waldo__buf body;
+    size_t head;   /* bytes of body in front of the items */
     size_t frozen; /* bytes of body that are not the end of one request */
     int has_tools;
     int has_items;
+    char previous[WALDO__MODEL_ID_MAX + 1]; /* response that the next request goes on from */
     waldo__history history;
 };
 
@@ -30,8 +32,40 @@ typedef struct work {
     waldo__buf *body;
     waldo__history history;
     int has_items;
-    int lost_reason; /* reasoning of this answer was left out: what follows loses its id */
+    int lost_reason;    /* reasoning of this answer was left out: what follows loses its id */
+    size_t known;       /* the provider has what stands in body up to here ... */
+    waldo_str response; /* ... and this response, which came behind it */
 } work;
+
+/*
+ * 1: the provider keeps the item, and with it all that stands in front of it: the next request goes
+ * on behind its response.
+ */
+static int is_kept(work *w, const waldo_item *item)
+{
+    if (item->response.len == 0 || item->response.len > WALDO__MODEL_ID_MAX ||
+        !waldo__responses_is_remote(&w->encoder->quirks)) {
+        return 0;
+    }
+    w->known = w->body->len;
+    w->response = item->response;
+    w->has_items = 0;
+    return 1;
+}
+
+/* Drop what the provider has. */
+static void go_on_behind(waldo_encoder *encoder, const work *w)
+{
+    waldo__buf *body = &encoder->body;
+
+    if (w->response.len == 0) {
+        return;
+    }
+    memcpy(encoder->previous, w->response.ptr, w->response.len);
+    encoder->previous[w->response.len] = '\0';
+    memmove(body->ptr + encoder->head, body->ptr + w->known, body->len - w->known);
+    waldo__buf_truncate(body, body->len - (w->known - encoder->head));
+}
 
 /* ---- items that are made ---- */
 
@@ -146,8 +180,12 @@ static waldo_status add_assistant(void *userdata, const waldo_item *item)
 {
     work *w = userdata;
     waldo_status status = WALDO_OK;
-    waldo_str raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
+    waldo_str raw;
 
+    if (is_kept(w, item)) {
+        return WALDO_OK;
+    }
+    raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
     if (status != WALDO_OK) {
         return status;
     }
@@ -180,9 +218,14 @@ static waldo_status add_reasoning(void *userdata, const waldo_item *item, size_t
 {
     work *w = userdata;
     waldo_status status = WALDO_OK;
-    waldo_str raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
-    int is_reasoning = waldo__wire_raw_says(raw, "type", WALDO__S("reasoning"));
+    waldo_str raw;
+    int is_reasoning;
 
+    if (is_kept(w, item)) {
+        return WALDO_OK;
+    }
+    raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
+    is_reasoning = waldo__wire_raw_says(raw, "type", WALDO__S("reasoning"));
     if (status != WALDO_OK) {
         return status;
     }
@@ -203,7 +246,7 @@ static waldo_status add_call(void *userdata, const waldo_item *item)
     waldo_str name = waldo__wire_name(item->name, name_text), id = item->id;
     waldo_status status = WALDO_OK;
     waldo_str raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
-    int form = FORM_FUNCTION;
+    int kept = is_kept(w, item), form = FORM_FUNCTION;
 
     if (status != WALDO_OK) {
         return status;
@@ -211,10 +254,13 @@ static waldo_status add_call(void *userdata, const waldo_item *item)
     if (w->history.unanswered == 0) {
         waldo__history_begin_group(&w->history);
     }
-    if (waldo__wire_raw_says(raw, "call_id", id) && !waldo__wire_id_is_taken(&w->history, id)) {
+    if (kept ||
+        (waldo__wire_raw_says(raw, "call_id", id) && !waldo__wire_id_is_taken(&w->history, id))) {
         form = waldo__wire_raw_says(raw, "type", WALDO__S("custom_tool_call")) ? FORM_CUSTOM
                                                                                : FORM_FUNCTION;
-        write_raw(w, raw);
+        if (!kept) {
+            write_raw(w, raw);
+        }
     } else {
         waldo__wire_id(&w->history, id, CALL_ID_MAX, WALDO__ID_PRINTABLE, wire);
         id = waldo__str(wire);
@@ -249,6 +295,7 @@ waldo_status waldo__responses_append(waldo_encoder *encoder, const waldo_item *i
     waldo__history_free(&encoder->history);
     encoder->history = w.history;
     encoder->has_items = w.has_items;
+    go_on_behind(encoder, &w);
     encoder->frozen = encoder->body.len;
     return WALDO_OK;
 }
@@ -289,6 +336,11 @@ waldo_status waldo__responses_request(waldo_encoder *encoder, const waldo_model_
     waldo__buf_truncate(&encoder->body, encoder->frozen);
     waldo__buf_puts(&encoder->body, "]");
     put_tool_choice(encoder, turn);
+    if (encoder->previous[0] != '\0' && encoder->quirks.conversation.len == 0) {
+        waldo__buf_puts(&encoder->body, ",\"previous_response_id\":\"");
+        waldo__json_escape(waldo__str(encoder->previous), &encoder->body);
+        waldo__buf_puts(&encoder->body, "\"");
+    }
     status = waldo__buf_puts(&encoder->body, "}");
     if (status != WALDO_OK) {
         return waldo__request_fail(&encoder->body, encoder->frozen, status, "built", ret_err);
@@ -298,7 +350,9 @@ waldo_status waldo__responses_request(waldo_encoder *encoder, const waldo_model_
                                           .path = WALDO__S("/responses"),
                                           .headers = waldo__request_headers(encoder->quirks.stream),
                                           .body = waldo__buf_str(&encoder->body),
-                                          .frozen_len = encoder->frozen };
+                                          .frozen_len = waldo__responses_is_remote(&encoder->quirks)
+                                                            ? encoder->head
+                                                            : encoder->frozen };
     return WALDO_OK;
 }
 
@@ -367,6 +421,9 @@ static void write_options(const waldo__responses_quirks *quirks, const waldo_mod
         }
     }
     waldo__jw_bool(writer, "store", quirks->store);
+    if (quirks->conversation.len > 0) {
+        waldo__jw_str(writer, "conversation", quirks->conversation);
+    }
     if (quirks->encrypted) {
         waldo__jw_raw(writer, "include", WALDO__S("[\"reasoning.encrypted_content\"]"));
     }
@@ -448,7 +505,7 @@ static waldo_status write_head(waldo_encoder *encoder, const waldo_model_epoch *
         waldo__jw_str(&writer, "instructions", epoch->instructions);
     }
     waldo__jw_array(&writer, "input");
-    encoder->frozen = encoder->body.len;
+    encoder->head = encoder->frozen = encoder->body.len;
     return status == WALDO_OK ? encoder->body.status : status;
 }
 
@@ -465,6 +522,9 @@ waldo_status waldo__responses_new_encoder(const waldo_model_epoch *epoch,
     waldo__buf_init(&encoder->body, WALDO__REQUEST_MAX);
     status = waldo__responses_quirks_find(epoch->options, &encoder->quirks, ret_err);
     if (status == WALDO_OK) {
+        if (encoder->quirks.previous.len > 0) {
+            memcpy(encoder->previous, encoder->quirks.previous.ptr, encoder->quirks.previous.len);
+        }
         status = waldo__responses_vendor(epoch->url, epoch->model, &encoder->vendor);
     }
     if (status == WALDO_OK) {

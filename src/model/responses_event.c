@@ -357,9 +357,18 @@ static waldo_status end_response(waldo_reader *reader, event_action action,
 
     reader->body.is_done = 1;
     read_id(reader, response);
+    if (reader->is_remote &&
+        !waldo__str_eq(waldo__json_get_str(response, "id"), waldo__buf_str(&reader->answer.id))) {
+        waldo__buf_clear(&reader->answer.id); /* too long, or not one id */
+    }
     read_usage(reader, waldo__json_get(response, "usage"));
     if (action == ACTION_FAILED) {
         return fail_response(reader, response);
+    }
+    if (reader->is_remote && !waldo__json_get_bool(response, "store", 1)) {
+        return waldo__body_fail(&reader->body, WALDO_ENOTSUP,
+                                "the model server does not keep its responses (store: false), so "
+                                "history=provider loses the conversation: drop that option");
     }
     reader->ending = action == ACTION_COMPLETED                ? WALDO__RESPONSES_ENDING_COMPLETED
                      : waldo__str_is(reason, "content_filter") ? WALDO__RESPONSES_ENDING_FILTER

@@ -98,16 +98,27 @@ static int is_empty(const waldo_item *item)
                                               : item->text.len + item->raw.len == 0;
 }
 
+/* Where the provider keeps the conversation, an answer of nothing must be told by its id, too. */
+static waldo_status push_item(waldo_reader *reader, waldo_item item)
+{
+    if (reader->is_remote) {
+        item.response = waldo__buf_str(&reader->answer.id);
+    }
+    return waldo__answer_push(&reader->answer, item);
+}
+
 static waldo_status make_items(waldo_reader *reader)
 {
     for (size_t i = 0; i < reader->parts.count; i++) {
         waldo_item item = item_of(reader->parts.at[i]);
 
-        if (!is_empty(&item) && waldo__answer_push(&reader->answer, item) != WALDO_OK) {
+        if (!is_empty(&item) && push_item(reader, item) != WALDO_OK) {
             return WALDO_ENOMEM;
         }
     }
-    return WALDO_OK;
+    return reader->is_remote && reader->answer.count == 0
+               ? push_item(reader, (waldo_item){ .kind = WALDO_ITEM_REASONING })
+               : WALDO_OK;
 }
 
 static waldo_status end_texts(waldo_reader *reader)
@@ -132,6 +143,10 @@ static waldo_status finish_once(waldo_reader *reader)
     if (status != WALDO_OK) {
         return status;
     }
+    if (reader->is_remote && reader->answer.id.len == 0) {
+        return waldo__body_fail(&reader->body, WALDO_EPROTO,
+                                "the model server's response has no id to go on from");
+    }
     status = end_texts(reader);
     if (status == WALDO_OK) {
         status = waldo__parts_settle_calls(&reader->parts);
@@ -153,6 +168,7 @@ waldo_status waldo__responses_new_reader(const waldo_model_options *options, wal
 {
     waldo_reader *reader = WALDO__NEW(waldo_reader);
     waldo_str url = WALDO__S(""), name = WALDO__S("");
+    waldo__responses_quirks quirks;
     waldo_status status;
 
     if (reader == NULL) {
@@ -162,6 +178,8 @@ waldo_status waldo__responses_new_reader(const waldo_model_options *options, wal
                      waldo__responses_read_whole);
     waldo__answer_init(&reader->answer);
     waldo__responses_parse(waldo__model_rest(options), &url, &name, NULL);
+    reader->is_remote = waldo__responses_quirks_find(options, &quirks, NULL) == WALDO_OK &&
+                        waldo__responses_is_remote(&quirks);
     status = waldo__responses_vendor(url, name, &reader->answer.vendor);
     if (status != WALDO_OK) {
         waldo__responses_free_reader(reader);

@@ -60,12 +60,18 @@ waldo_status waldo__model_vendor_at(const char *kind, waldo_str url, waldo_str m
 
 /* ---- switches of the options' quirks (switches.c) ---- */
 
-typedef enum waldo__switch_type { WALDO__SWITCH_BOOL, WALDO__SWITCH_WORD } waldo__switch_type;
+typedef enum waldo__switch_type {
+    WALDO__SWITCH_BOOL,
+    WALDO__SWITCH_WORD,
+    WALDO__SWITCH_ID /* borrowed from the quirks */
+} waldo__switch_type;
+
+enum { WALDO__MODEL_ID_MAX = 128 }; /* bytes of a provider's id of a response */
 
 typedef struct waldo__switch {
     const char *name;
     waldo__switch_type type;
-    size_t offset;        /* of an unsigned char, or of a const char * */
+    size_t offset;        /* of an unsigned char, a const char *, or a waldo_str */
     const char *words[5]; /* allowed, for WALDO__SWITCH_WORD */
 } waldo__switch;
 

@@ -30,8 +30,10 @@ static waldo_status refuse_value(const waldo__switch *row, waldo_str part, waldo
 {
     waldo__buf known = WALDO__BUF_INIT(4096);
 
-    if (row->type == WALDO__SWITCH_BOOL) {
-        waldo__buf_puts(&known, "on, off");
+    if (row->type != WALDO__SWITCH_WORD) {
+        waldo__buf_puts(&known, row->type == WALDO__SWITCH_BOOL
+                                    ? "on, off"
+                                    : "ids of up to 128 letters, digits, _ and -");
     }
     for (size_t i = 0; i < WALDO__COUNT(row->words) && row->words[i] != NULL; i++) {
         waldo__buf_printf(&known, "%s%s", i > 0 ? ", " : "", row->words[i]);
@@ -63,6 +65,15 @@ static int parse_word(const waldo__switch *row, waldo_str value, const char **re
     return 0;
 }
 
+static int parse_id(waldo_str value, waldo_str *ret_id)
+{
+    static const char signs[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
+
+    *ret_id = value;
+    return value.len > 0 && value.len <= WALDO__MODEL_ID_MAX &&
+           strspn(value.ptr, signs) >= value.len;
+}
+
 waldo_status waldo__switch_apply(const waldo__switches *switches, waldo_str part, void *into,
                                  waldo_error **ret_err)
 {
@@ -80,8 +91,9 @@ waldo_status waldo__switch_apply(const waldo__switches *switches, waldo_str part
         if (!waldo__str_is(name, row->name)) {
             continue;
         }
-        known = row->type == WALDO__SWITCH_BOOL
-                    ? parse_bool(value, (unsigned char *)member)
+        known = row->type == WALDO__SWITCH_BOOL ? parse_bool(value, (unsigned char *)member)
+                : row->type == WALDO__SWITCH_ID
+                    ? parse_id(value, (waldo_str *)(void *)member)
                     : parse_word(row, value, (const char **)(void *)member);
         return known ? WALDO_OK : refuse_value(row, part, ret_err);
     }

@@ -23,7 +23,8 @@ static waldo_item *add_item(work *w, waldo_item_kind kind)
 
     if (item != NULL) {
         item->kind = kind;
-        item->text = item->id = item->name = item->args = item->vendor = item->raw = WALDO__S("");
+        item->text = item->id = item->name = item->args = item->vendor = item->raw =
+            item->response = WALDO__S("");
     }
     return item;
 }

@@ -65,6 +65,7 @@ waldo_status waldo__item_write(const waldo_item *item, waldo__buf *out)
     if (item->raw.len > 0) {
         waldo__jw_raw(&jw, "raw", item->raw);
     }
+    write_text(&jw, "response", item->response);
     waldo__jw_end(&jw, '}');
     return out->status;
 }
@@ -93,7 +94,7 @@ static void entry_free(entry *e)
 static entry *entry_new(const waldo_item *item)
 {
     size_t len = item->text.len + item->id.len + item->name.len + item->args.len +
-                 item->vendor.len + item->raw.len + 6;
+                 item->vendor.len + item->raw.len + item->response.len + 7;
     size_t count = item->media_count;
     entry *e;
     char *at;
@@ -113,6 +114,7 @@ static entry *entry_new(const waldo_item *item)
     e->item.args = move_text(&at, item->args);
     e->item.vendor = move_text(&at, item->vendor);
     e->item.raw = move_text(&at, item->raw);
+    e->item.response = move_text(&at, item->response);
     e->item.media = count > 0 ? e->media : NULL;
     for (size_t i = 0; i < count; i++) {
         e->media[i].mime = move_text(&at, item->media[i].mime);

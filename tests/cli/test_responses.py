@@ -49,6 +49,35 @@ def test_requests_only_grow(agent, responses):
         assert before.endswith(b"]}") and after.startswith(before[:-2])
 
 
+def test_the_provider_keeps_the_history(agent, responses):
+    agent.args = ("-m", f"openai:{responses.url}#none,history=provider", "-s", "local:")
+    responses.queue({**REASONED, **exec_calls("echo one")}, {"reasoning": "", **exec_calls("echo two")},
+                    {"text": "it said: {result}"}, {"text": "and more"})
+    done = agent("run", "--json", "say it")
+    assert done.returncode == 0, done.stdout
+    sent = [request["json"] for request in responses.requests()]
+    assert [[item.get("type", item.get("role")) for item in body["input"]] for body in sent] == [
+        ["user"], ["function_call_output"], ["function_call_output"]]
+    assert [body.get("previous_response_id") for body in sent] == [None, "resp_0001", "resp_0002"]
+    assert all(body["store"] is True and "include" not in body and body["tools"] == sent[0]["tools"] for body in sent)
+    items = [json.loads(line).get("item", {}) for line in done.stdout.splitlines()]
+    last = [item["response"] for item in items if "response" in item][-1]
+    agent.args = ("-m", f"openai:{responses.url}#none,history=provider,previous={last}", "-s", "local:")
+    done = agent("run", "more")
+    assert done.returncode == 0 and done.stdout == "and more\n", done.stderr
+    assert responses.requests()[3]["json"]["previous_response_id"] == "resp_0003"
+
+
+def test_what_the_provider_has_forgotten(agent, responses):
+    agent.args = ("-m", f"openai:{responses.url}#none,history=provider,previous=resp_9", "-s", "local:")
+    done = agent("run", "x")
+    assert done.returncode == 1 and "begin a new run" in done.stderr, done.stderr
+    agent.args = ("-m", f"chat:{responses.url}#none,history=provider", "-s", "local:")
+    done = agent("run", "x")
+    assert done.returncode == 2 and '"history=provider" is for openai: models' in done.stderr
+    assert len(responses.requests()) == 1
+
+
 def test_the_documented_example(agent, responses):
     """Its tool is not there: the model is told, in the form that its API wants."""
     agent.args = ("-m", f"openai:{responses.url}#gpt-5.6-sol", "-s", "local:")

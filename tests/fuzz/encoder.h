@@ -16,6 +16,7 @@ typedef struct fuzz_target {
     const char *const *urls;
     size_t url_count;
     void (*check)(waldo_str body);
+    const char *quirks; /* when the first byte is odd */
 } fuzz_target;
 
 static waldo_item make_item(const char *vendor, const uint8_t *data, size_t len)
@@ -37,6 +38,7 @@ static waldo_item make_item(const char *vendor, const uint8_t *data, size_t len)
     item.media_count = data[0] % 5 < 2 ? data[0] % 5 + 1u : 0;
     /* few ids, so that results find their calls */
     item.id = waldo__strn((const char *)data + 1, data[2] % 3);
+    item.response = waldo__str(data[0] % 3 == 1 ? "resp_1" : "");
     return item;
 }
 
@@ -54,6 +56,7 @@ static void fuzz_encoder(const fuzz_target *target, const uint8_t *data, size_t 
         return;
     }
     epoch.url = waldo__str(target->urls[data[0] % target->url_count]);
+    options.quirks = data[0] % 2 != 0 ? target->quirks : NULL;
     if (target->ops->new_encoder(&epoch, &encoder, NULL) != WALDO_OK) {
         abort();
     }

@@ -33,6 +33,9 @@ static void check_body(waldo_str body)
         abort();
     }
     input = waldo__json_get(waldo__json_root(doc), "input");
+    if (waldo__json_get(waldo__json_root(doc), "previous_response_id") != NULL) {
+        input = NULL; /* the provider has the calls */
+    }
     for (const waldo__json_value *item = waldo__json_first(input); item != NULL;
          item = waldo__json_next(item)) {
         waldo_str id = waldo__json_get_str(item, "call_id");
@@ -53,8 +56,10 @@ static void check_body(waldo_str body)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const fuzz_target target = { &waldo__responses_ops, "openai:h/m", urls,
-                                        sizeof urls / sizeof urls[0], check_body };
+    static const fuzz_target target = {
+        &waldo__responses_ops,        "openai:h/m", urls,
+        sizeof urls / sizeof urls[0], check_body,   "history=provider"
+    };
 
     fuzz_encoder(&target, data, size);
     return 0;

@@ -52,6 +52,7 @@ typedef struct waldo_item {
     waldo_str raw;    /* provider's own JSON for this item, sent back verbatim to the same vendor */
     const waldo_media *media; /* images of a user's text or a tool's result, behind its text */
     size_t media_count;
+    waldo_str response; /* id of the response it is part of, where the provider keeps the history */
 } waldo_item;
 
 /** A tool as the adapter declares it to the model. */
@@ -92,6 +93,16 @@ typedef struct waldo_model_request {
     waldo_str body;
     size_t frozen_len; /* body bytes that every later request of this epoch begins with */
 } waldo_model_request;
+
+/** Who keeps the conversation between requests. */
+typedef int32_t waldo_history;
+enum {
+    WALDO_HISTORY_HOST = 0,    /* every request holds all of it */
+    WALDO_HISTORY_RESPONSES,   /* the provider: a request goes on from a response and may be tried
+                                  again, for it changes nothing that was there */
+    WALDO_HISTORY_CONVERSATION /* the provider, in one place that each answer adds to: what may have
+                                  been answered cannot be asked again */
+};
 
 /** Builds the requests of one epoch; the adapter's own. Append-only by construction. */
 typedef struct waldo_encoder waldo_encoder;
@@ -204,6 +215,13 @@ typedef struct waldo_model_ops {
      * members that they do not tell are left alone.
      */
     void (*usage)(const waldo_reader *reader, waldo_usage *ret_usage);
+
+    /**
+     * Optional. Who keeps the conversation, by options that new_encoder() has accepted; NULL: the
+     * host. Where it is the provider, items of a response carry its id, and what stands before the
+     * last such response is not sent any more: requests grow from there.
+     */
+    waldo_history (*history)(const waldo_model_options *options);
 } waldo_model_ops;
 
 #ifdef __cplusplus

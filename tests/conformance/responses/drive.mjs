@@ -169,6 +169,50 @@ const cases = {
         return true;
       });
   },
+  async history_is_kept() {
+    const kept = { model: "two-calls", store: true, include: [] };
+    const results = [result("call_1", "a"), result("call_2", "b")];
+    const first = await created(kept);
+    const after = { ...kept, previous_response_id: first.id };
+    const second = await created({ ...after, input: results });
+    assert.match(second.output_text, /a\nb/);
+    assert.equal(second.previous_response_id, first.id);
+    assert.notEqual(second.id, first.id);
+    const again = await streamed({ ...after, input: results }); // one response may be gone on from twice
+    assert.match(again.output_text, /a\nb/);
+    assert.equal((await created({ ...kept, model: "echo", previous_response_id: again.id,
+      input: [{ role: "user", content: "more" }] })).output_text, "more");
+    const refused = (body, check) => rejects({ ...after, ...body }, (error) => {
+      assert.match(error.message, check);
+      return true;
+    });
+    await refused({ input: "more" }, /No tool output found for function call call_1/);
+    await refused({ input: results.slice(1) }, /No tool output found for function call call_1/);
+    await refused({ input: [user, ...results] }, /already/);
+    await refused({ input: [...first.output, ...results] }, /Duplicate/);
+    await refused({ previous_response_id: again.id, input: results }, /No tool call found/);
+    await refused({ conversation: "conv_x", input: results }, /Mutually exclusive/);
+    assert.equal((await client().responses.retrieve(first.id)).status, "completed");
+    await client().responses.delete(first.id);
+    await rejects({ ...after, input: results }, { status: 400, code: "previous_response_not_found" });
+    await order({ forget: true });
+    await rejects({ ...kept, previous_response_id: again.id }, { status: 400, code: "previous_response_not_found" });
+    assert.equal((await created({ model: "text", store: false })).id, "resp_01");
+    await rejects({ model: "text", previous_response_id: "resp_01" }, { code: "previous_response_not_found" });
+  },
+  async conversations_are_kept() {
+    const conversation = (await client().conversations.create()).id;
+    const kept = { model: "two-calls", store: true, include: [], conversation };
+    await created(kept);
+    await rejects({ ...kept, input: "more" }, /No tool output found/);
+    await created({ ...kept, input: [result("call_1", "a"), result("call_2", "b")] });
+    await rejects({ ...kept, input: [user] }, /already/);
+    const types = [];
+    for await (const item of client().conversations.items.list(conversation)) types.push(item.type);
+    assert.deepEqual(types, ["message", "reasoning", "function_call", "function_call", "function_call_output",
+      "function_call_output", "message"]);
+    await rejects({ ...kept, conversation: "conv_none" }, OpenAI.NotFoundError);
+  },
   async error_classes() {
     const table = {
       400: "BadRequestError", 401: "AuthenticationError", 403: "PermissionDeniedError", 404: "NotFoundError",

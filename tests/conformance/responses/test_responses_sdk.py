@@ -7,7 +7,8 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 CASES = """models text text_streamed plain_input documented_example tools_round_trip summaries_and_phases custom_calls
     refusal_streamed unfinished_responses framing obfuscation_only_when_wanted losses_the_client_does_not_notice
-    errors_inside_a_stream histories_are_judged requests_are_judged error_classes key_is_demanded
+    errors_inside_a_stream histories_are_judged requests_are_judged history_is_kept
+    conversations_are_kept error_classes key_is_demanded
     retries_are_counted connection_faults""".split()
 
 

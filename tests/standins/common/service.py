@@ -44,6 +44,15 @@ class Service:
     def check_headers(self, low):
         """Refuse what the vendor would refuse for its headers."""
 
+    def reset(self):
+        """Forget what was kept of requests."""
+
+    def order(self, order):
+        """Switches of /_control that are this API's own."""
+
+    def other(self, method, parts, raw):
+        """The object that another path of the API answers with; None: there is no such path."""
+
     def turn(self, body):
         """How many answers the history holds already."""
 
@@ -80,6 +89,7 @@ class State:
             self.epoch += 1  # ends the stalls of the time before
             self.requests, self.queue, self.queues, self.scenarios = [], [], {}, dict(self.service.scenarios)
             self.key, self.strict, self.aborted = None, True, 0
+            self.service.reset()
             self.changed.notify_all()
 
     def control(self, order):
@@ -90,6 +100,7 @@ class State:
                 queue = self.queues.setdefault(order["model"], []) if "model" in order else self.queue
                 queue.extend(order["replies"])
             self.key, self.strict = order.get("key", self.key), order.get("strict", self.strict)
+            self.service.order(order)
             if order.get("release"):
                 self.epoch += 1
             self.changed.notify_all()
@@ -152,6 +163,9 @@ class Handler(http1.Peer):
         if (method, parts) == ("GET", ["v1", "models"]):
             models = STATE.service.models(sorted(STATE.scenarios))
             return 200, "application/json", dump(models), {"length": True}
+        other = STATE.service.other(method, parts[1:], raw) if parts[0] == "v1" else None
+        if other is not None:
+            return 200, "application/json", dump(other), {"length": True}
         if (method, parts) != ("POST", ["v1", *STATE.service.path]):
             raise Refused(f"Invalid URL ({method} {target})", status=404)
         if not low.get("content-type", "").startswith("application/json"):

@@ -4,7 +4,7 @@ A description is a JSON object: `reasoning` (its summary; "" for none), `thinkin
 `pieces`, `phase`, `refusal`, `calls` (id, name, arguments), `custom` (id, name, input); or, exact, `output` (items),
 `raw` (the stream's text). Switches: `form` (one of FORMS), `incomplete` (a reason), `failed` (a code), `usage`,
 `no_terminal`, `empty_output`, `stream_error` (a kind) with `after` events, `comments`, `split_data`, `done`,
-`obfuscation`, `transformations`; and those of common/send.py.
+`obfuscation`, `transformations`, `forgetful` (says that it does not store it); and those of common/send.py.
 """
 import json
 import pathlib
@@ -32,27 +32,31 @@ def items(reply):
     if "output" in reply:
         return reply["output"]
     out, state = [], "incomplete" if reply.get("incomplete") else "completed"
+
+    def name(prefix):
+        return f"{prefix}_{reply.get('mark', '')}{len(out):02}"
+
     if "reasoning" in reply:
         summary = reply["reasoning"].split("\n\n") if reply["reasoning"] else []
-        out.append({"id": "rs_%02d" % len(out), "type": "reasoning",
+        out.append({"id": name("rs"), "type": "reasoning",
                     "summary": [{"type": "summary_text", "text": text} for text in summary],
                     "encrypted_content": "gAAAA-done"})
     if "thinking" in reply:
-        out.append({"id": "rs_%02d" % len(out), "type": "reasoning", "summary": [],
+        out.append({"id": name("rs"), "type": "reasoning", "summary": [],
                     "content": [{"type": "reasoning_text", "text": reply["thinking"]}], "encrypted_content": ""})
     text = reply.get("text") if reply.get("text") is not None else "".join(reply.get("pieces", []))
     if text or reply.get("refusal") or reply.get("text") == "":
         content = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}] if text else []
         content += [{"type": "refusal", "refusal": reply["refusal"]}] if reply.get("refusal") else []
-        message = {"id": "msg_%02d" % len(out), "type": "message", "status": state, "role": "assistant",
+        message = {"id": name("msg"), "type": "message", "status": state, "role": "assistant",
                    "content": content}
         out.append({**message, "phase": reply["phase"]} if "phase" in reply else message)
     for call in reply.get("calls", []):
         call_id = {} if call.get("id") is None else {"call_id": call["id"]}
-        out.append({"id": "fc_%02d" % len(out), "type": "function_call", "status": call.get("status", state),
+        out.append({"id": name("fc"), "type": "function_call", "status": call.get("status", state),
                     "arguments": arguments(call), **call_id, "name": call["name"]})
     for call in reply.get("custom", []):
-        out.append({"id": "ctc_%02d" % len(out), "type": "custom_tool_call", "status": state, "call_id": call["id"],
+        out.append({"id": name("ctc"), "type": "custom_tool_call", "status": state, "call_id": call["id"],
                     "name": call["name"], "input": call["input"]})
     return out
 
@@ -61,9 +65,11 @@ def response(reply, model, status, output):
     final = status in ("completed", "incomplete", "failed")
     reason = {"reason": reply["incomplete"]} if status == "incomplete" else None
     error = {"code": reply["failed"], "message": reply.get("message", "it broke")} if status == "failed" else None
-    out = {"id": "resp_01", "object": "response", "created_at": 1764400000, "status": status, "error": error,
-           "incomplete_details": reason, "model": model, "output": output, "parallel_tool_calls": True,
-           "tool_choice": "auto", "tools": [], "store": False, "usage": reply.get("usage", USAGE) if final else None}
+    out = {"id": reply.get("id", "resp_01"), "object": "response", "created_at": 1764400000, "status": status,
+           "error": error, "incomplete_details": reason, "model": model, "output": output, "parallel_tool_calls": True,
+           "tool_choice": "auto", "tools": [], "store": reply.get("store", False),
+           "usage": reply.get("usage", USAGE) if final else None}
+    out.update({key: reply[key] for key in ("previous_response_id", "conversation") if key in reply})
     if final and "transformations" in reply:
         out["input_transformations"] = reply["transformations"]
     return out

@@ -37,8 +37,8 @@ def bad(where, text, code="invalid_value"):
     return Refused(f"Invalid value for '{where}': {text}.", where, code)
 
 
-def check(body, vendor, led=()):
-    """led: ids of items that followed reasoning when they were made."""
+def check(body, vendor, led=(), before=()):
+    """led: ids of items that followed reasoning when they were made; before: what the service has kept."""
     if not isinstance(body.get("model"), str) or not body["model"]:
         raise Refused("Missing required parameter: 'model'.", "model", "missing_required_parameter")
     for key in body:
@@ -48,12 +48,12 @@ def check(body, vendor, led=()):
     check_tools(body)
     items = body.get("input")
     if isinstance(items, str):
-        return
-    if not isinstance(items, list) or not items:
+        return check_pairs(list(before), vendor)
+    if not isinstance(items, list) or not (items or before):
         raise Refused("Missing required parameter: 'input'.", "input", "missing_required_parameter")
     for i, item in enumerate(items):
         check_item(item, f"input[{i}]", body, vendor)
-    check_pairs(items, vendor)
+    check_pairs([*before, *items], vendor)
     check_reasoning(items, led, vendor)
 
 
