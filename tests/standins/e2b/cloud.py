@@ -173,18 +173,18 @@ class Cloud:
         vm.started = time.time()
         vm.ends = vm.started + seconds
         try:
-            self.tell(vm)
+            self.tell(vm, interpreter=vm.template.startswith("code-interpreter"))
         except BaseException:
             vm.end()
             raise
         self.fleet.add(vm)
         return 201, {}, self.sandbox(vm)
 
-    def tell(self, vm):
+    def tell(self, vm, **more):
         """Give envd its token and the variables of the machine."""
         known = {"E2B_SANDBOX": "true", "E2B_SANDBOX_ID": vm.name, "E2B_TEMPLATE_ID": vm.template}
         vm.init(envVars={**(vm.body.get("envVars") or {}), **known}, defaultUser="user", spaces=self.settings["spaces"],
-                interpreter=vm.template.startswith("code-interpreter"))
+                **more)
 
     def rotate(self, vm):
         """From now on its token is another one."""

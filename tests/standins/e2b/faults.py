@@ -36,7 +36,7 @@ class Faults:
 
 
 KNOWN = set("""on vm times skip wait_ms status json text retry_after after vanish vanish_at frames reset close
-    close_before_reply stall_headers slow_headers headers drop_at stall_at stall_ms split delay_ms""".split())
+    close_before_reply stall_headers slow_headers headers drop_at stall_at stall_ms end_at split delay_ms""".split())
 FRAMES = set("""no_end no_end_stream twice_end unknown_event unknown_field keepalive_first keepalive_before_start huge
     compressed flags error end_error join garbage no_start after_end_stream""".split())
 END_STREAM = 2

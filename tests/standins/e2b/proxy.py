@@ -21,6 +21,10 @@ TRAFFIC = "e2b-traffic-access-token"
 KEEP = 1 << 20  # bytes of a streamed request that are remembered
 
 
+class Over(Exception):
+    """The body is to end here, in good order."""
+
+
 class Exchange:
     """One request and its answer."""
 
@@ -230,18 +234,25 @@ class Exchange:
         body = send.Body(self.client, self.fault, self.released, chunked)
         if "vanish_at" in self.fault:
             body.marks[self.fault["vanish_at"]] = lambda: self.vanish(vm)
+        if "end_at" in self.fault:
+            body.marks[self.fault["end_at"]] = self.over
         frames = None
         if "frames" in self.fault and low.get("content-type") == STREAM:
             frames = faults.Frames(self.fault["frames"])
         try:
             for part in parts:
                 body.write(frames.feed(part) if frames else part)
+            body.end()
+        except Over:
+            pass
         except (send.Gone, OSError):
             self.lost(vm)
-        body.end()
         if chunked:
             self.client.sendall(b"0\r\n\r\n")
         return not self.fault.get("close")
+
+    def over(self):
+        raise Over
 
     def vanish(self, vm):
         self.state.cloud.fleet.drop(vm)

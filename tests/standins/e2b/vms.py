@@ -170,12 +170,11 @@ class Vm:
     def freeze(self):
         self.state = "paused"
         self.cut()
-        inner = self.processes()[1:]
-        while inner:  # what was started meanwhile too
-            for pid in inner:
+        stopped = set()
+        while new := set(self.processes()[1:]) - stopped:  # what was started meanwhile too
+            for pid in new:
                 send_signal(pid, signal.SIGSTOP)
-            now = self.processes()[1:]
-            inner = [pid for pid in now if pid not in inner]
+            stopped |= new
 
     def thaw(self):
         for pid in self.processes()[1:]:

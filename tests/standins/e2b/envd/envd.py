@@ -5,13 +5,16 @@
 LISTENER is the number of a listening Unix socket: the machine's network card. A connection begins with a line
 `PORT n`; n = 49983 is this daemon, every other one a TCP port of the machine (answered `open` or `closed`).
 """
+import contextlib
 import os
 import pathlib
 import re
 import resource
 import select
 import socket
+import subprocess
 import sys
+import time
 import urllib.parse
 
 sys.path.append(str(pathlib.Path(__file__).parents[2] / "common"))
@@ -30,7 +33,8 @@ UNARY = {PROCESS + "List": process.listing, PROCESS + "SendInput": process.send_
          PROCESS + "SendSignal": process.send_signal, PROCESS + "Update": process.update,
          PROCESS + "CloseStdin": process.close_stdin}
 AS_USER = {FILES + "Stat": filesystem.status, FILES + "MakeDir": filesystem.make_folder,
-           FILES + "Move": filesystem.move, FILES + "ListDir": filesystem.list_folder, FILES + "Remove": filesystem.remove,
+           FILES + "Move": filesystem.move, FILES + "ListDir": filesystem.list_folder,
+           FILES + "Remove": filesystem.remove,
            FILES + "CreateWatcher": watch.create, FILES + "GetWatcherEvents": watch.drain,
            FILES + "RemoveWatcher": watch.remove}
 STREAMS = {PROCESS + "Start", PROCESS + "Connect", PROCESS + "StreamInput", FILES + "WatchDir"}
@@ -76,7 +80,10 @@ class Peer(http1.Peer):
         if (method, path) == ("GET", "/health"):
             return self.answer(204, quiet, None)
         if (method, path) == ("POST", "/init"):
-            files.init(connect.load(raw))
+            message = connect.load(raw)
+            files.init(message)
+            if message.get("interpreter"):
+                start_interpreter()
             return self.answer(204, {"X-Envd-Version": files.VERSION}, None)
         if method == "GET" and path in ("/metrics", "/envs"):
             found = files.metrics() if path == "/metrics" else dict(process.ENVIRONMENT)
@@ -136,6 +143,18 @@ def user_of(low):
         raise connect.Failure("unauthenticated", f"invalid username: '{name}'") from why
 
 
+def start_interpreter():
+    """The service on port 49999; it listens when this returns."""
+    user = users.find("user")
+    home = {"cwd": user.pw_dir, "env": {"PATH": os.environ["PATH"], "HOME": user.pw_dir, **process.ENVIRONMENT}}
+    program = str(pathlib.Path(__file__).with_name("interpreter.py"))
+    subprocess.Popen(["/usr/bin/python3", "-B", program], **home, **users.credentials(user))
+    for _ in range(500):
+        with contextlib.suppress(OSError):
+            return socket.create_connection(("127.0.0.1", 49999)).close()
+        time.sleep(0.01)
+
+
 def splice(near, port):
     """Pass bytes between a connection and a port of this machine."""
     try:
@@ -174,8 +193,8 @@ def furnish():
     for name, text in texts.items():
         with open(f"/etc/{name}", "w", encoding="ascii") as file:
             file.write(text)
-    for path, mode in (("/etc", 0o755), ("/home", 0o755), ("/var", 0o755), ("/home/user", 0o755), ("/root", 0o700),
-                       ("/tmp", 0o1777), ("/var/tmp", 0o1777), ("/run", 0o755)):
+    for path, mode in (("/home/user", 0o755), ("/root", 0o700), ("/tmp", 0o1777), ("/var/tmp", 0o1777), *(
+            (path, 0o755) for path in ("/etc", "/home", "/var", "/run", "/run/standins", "/run/standins/e2b"))):
         os.makedirs(path, exist_ok=True)
         os.chmod(path, mode)
     for path in ("/home/user", "/workspace"):

@@ -164,25 +164,26 @@ class Process:
         self.child.send_signal(number)
 
     def write(self, given):
-        kind, other = ("tty", "stdin") if "pty" in given else ("stdin", "pty")
+        kind = "tty" if "pty" in given else "stdin"
         data = octets(given.get("pty" if kind == "tty" else "stdin", ""))
         try:
-            if kind == "tty":
-                if self.terminal is None:
-                    raise OSError(f"tty not assigned to process — input should be written to the {other}, not the tty")
-                target = self.terminal
-            else:
-                if self.terminal is not None:
-                    raise OSError(f"tty assigned to process — input should be written to the {other}, not the stdin")
-                if self.input is None:
-                    raise OSError("stdin not enabled or closed")
-                target = self.input.fileno()
             with self.input_lock:
+                target = self.target(kind)
                 while data:
                     data = data[os.write(target, data):]
         except (OSError, ValueError) as why:
             raise Failure("internal", f"error writing to {kind}: {why}") from why
         return {}
+
+    def target(self, kind):
+        """The descriptor that input of this kind goes to."""
+        if kind == "tty" and self.terminal is None:
+            raise OSError("tty not assigned to process — input should be written to the stdin, not the tty")
+        if kind == "stdin" and self.terminal is not None:
+            raise OSError("tty assigned to process — input should be written to the pty, not the stdin")
+        if kind == "stdin" and self.input is None:
+            raise OSError("stdin not enabled or closed")
+        return self.terminal if kind == "tty" else self.input.fileno()
 
     def close_input(self):
         if self.terminal is not None:
