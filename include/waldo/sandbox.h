@@ -51,6 +51,14 @@ enum {
     WALDO_NET_ALL
 };
 
+/** When the workspace of a machine is kept on the host, in case it is lost. */
+typedef int32_t waldo_snapshots;
+enum {
+    WALDO_SNAPSHOTS_DEFAULT = 0, /* with several backends WALDO_SNAPSHOTS_TURN, else never */
+    WALDO_SNAPSHOTS_NEVER,
+    WALDO_SNAPSHOTS_TURN /* after each round of an agent's tool calls that may have changed it */
+};
+
 /** A NULL-terminated list of strings made in place. */
 #define WALDO_STRINGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
@@ -58,10 +66,14 @@ enum {
 typedef struct waldo_sandbox_spec_options {
     uint32_t size; /* sizeof(waldo_sandbox_spec_options) */
     waldo_workspace_mode workspace_mode;
-    const char *const *backends; /* sandbox strings in order of preference; copied */
-    const char *workspace;       /* host directory; copied; NULL: an empty one */
-    const char *const *env;      /* "NAME=value" for every command; copied */
-    const char *const *hosts;    /* reachable hosts for WALDO_NET_HOSTS; copied */
+    /*
+     * Sandbox strings in order of preference; copied. One that is not to be had, and one whose
+     * machine is lost, is followed by the next: waldo_sandbox_generation().
+     */
+    const char *const *backends;
+    const char *workspace;    /* host directory; copied; NULL: an empty one */
+    const char *const *env;   /* "NAME=value" for every command; copied */
+    const char *const *hosts; /* reachable hosts for WALDO_NET_HOSTS; copied */
     waldo_net net;
     waldo_isolation min_isolation;
     uint64_t memory_bytes;        /* 0: the backend's default */
@@ -83,7 +95,11 @@ typedef struct waldo_sandbox_spec_options {
      * that come next: those only copy their workspace. At most 16; not for machines that are kept.
      */
     uint32_t spares;
-    uint32_t reserved;
+    /*
+     * A newer snapshot replaces the older; one of more than workspace_max_bytes is not kept. They
+     * are of copied workspaces only, and held in memory.
+     */
+    waldo_snapshots snapshots;
     /*
      * Use the machine of this id (or name, as the backend knows it), which was made elsewhere: it
      * is never made, and when the sandbox closes it goes on as before, without what was brought
@@ -239,6 +255,20 @@ WALDO_API const char *waldo_sandbox_backend(const waldo_sandbox *sandbox);
  * Thread: driving. Since: 0.1.
  */
 WALDO_API waldo_isolation waldo_sandbox_isolation(const waldo_sandbox *sandbox);
+
+/**
+ * Which machine it is. When an open one is lost and the spec has a further backend, that is opened
+ * in its place and this number is raised: what ran ends as lost (WALDO_EXEC_LOST), background
+ * commands too; what waits goes on in the new machine. A copied workspace is there again as of the
+ * newest snapshot, without one as it was copied at first; nothing else is. A machine that is
+ * reached by its name has the workspace that it has. After the last backend the sandbox is lost:
+ * everything fails with WALDO_ELOST.
+ *
+ * @param sandbox  borrowed for the call
+ * @return 1 for the first machine, also before it was opened
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API uint32_t waldo_sandbox_generation(const waldo_sandbox *sandbox);
 
 /** Why a command ended. */
 typedef int32_t waldo_exec_end;

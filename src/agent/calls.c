@@ -81,6 +81,19 @@ static void record_result(waldo__slot *slot)
 
 /* ---- results ---- */
 
+/* May the calls have changed the workspace? */
+static int changed_machine(const waldo_run *run)
+{
+    int changed = 0;
+
+    for (size_t i = 0; i < run->slots.count; i++) {
+        changed |= run->slots.at[i]->call != NULL &&
+                   (slot_flags(run->slots.at[i]) & (WALDO__TOOL_SANDBOX | WALDO_READ_ONLY)) ==
+                       WALDO__TOOL_SANDBOX;
+    }
+    return changed;
+}
+
 /* The whole batch as items in call order; the calls go when these are with the store. */
 static void take_results(waldo_run *run)
 {
@@ -143,6 +156,9 @@ static void result_durable(waldo_run *run, void *context)
                        waldo__buf_str(&slot->result));
     waldo__run_notify(run);
     if (all_in(run, WALDO__SLOT_DONE)) {
+        if (changed_machine(run)) {
+            waldo__sandbox_checkpoint(run->sandbox);
+        }
         take_results(run);
         waldo__run_ask(run);
         return;

@@ -188,6 +188,7 @@ static void commit_failed(waldo_run *run)
     }
     waldo__transcript_truncate(&run->transcript, run->journalled);
     run->taken = 0;
+    run->notices_taken = run->notices_told;
     run->batch_over = 0;
     if (run->new_epoch) {
         waldo__run_free_epoch(run);
@@ -203,6 +204,7 @@ static void handed_over(waldo_run *run)
     free_records(run);
     run->new_usage = waldo__no_usage;
     run->journalled = run->transcript.count;
+    run->notices_told = run->notices_taken;
     run->new_epoch = 0;
     for (size_t i = 0; i < run->taken; i++) {
         waldo__free(run->queued.at[i].text);

@@ -236,26 +236,6 @@ static void time_is_over(void *userdata)
 
 /* ---- making ---- */
 
-static void sandbox_news(void *userdata, const char *what, const char *text)
-{
-    waldo_run *run = userdata;
-    waldo__json_writer jw;
-    waldo__buf json, room, line = WALDO__BUF_INIT(TEXT_MAX);
-    waldo_str clean = waldo__str(text);
-
-    waldo__run_clean(run, &clean, &room);
-    waldo__buf_printf(&line, "%s: ", what);
-    run->events.lost |= waldo__buf_add_str(&line, clean) != WALDO_OK;
-    waldo__events_text(&run->events, WALDO_EVENT_SANDBOX, waldo__buf_str(&line));
-    waldo__record_begin(&json, &jw, "sandbox");
-    waldo__jw_str(&jw, "what", waldo__str(what));
-    waldo__jw_str(&jw, "text", clean);
-    waldo__record_end(run, &json, &jw);
-    waldo__buf_free(&line);
-    waldo__buf_free(&room);
-    waldo__run_notify(run);
-}
-
 /* The run's own machine, made from the agent's recipe and what the options say of it. */
 static void make_sandbox(waldo_run *run, const waldo_run_options *options)
 {
@@ -291,9 +271,7 @@ static void take_sandbox(waldo_run *run, const waldo_run_options *options)
                         "the run has a workspace but no sandbox: set .sandbox of agent or run");
     }
     if (run->sandbox != NULL) {
-        run->notes = waldo__sandbox_notes(run->sandbox);
-        run->listener = (waldo__sandbox_listener){ .fn = sandbox_news, .userdata = run };
-        waldo__sandbox_listen(run->sandbox, &run->listener);
+        waldo__run_take_machine(run);
     }
 }
 
@@ -629,7 +607,7 @@ static void let_sandbox_go(waldo_run *run)
     if (run->sandbox == NULL) {
         return;
     }
-    waldo__sandbox_unlisten(run->sandbox, &run->listener);
+    waldo__run_leave_machine(run);
     if (!run->sandbox_shared) {
         waldo_sandbox_close(run->sandbox, NULL, NULL);
     }

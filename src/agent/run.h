@@ -8,6 +8,7 @@
  *   remote.c   conversations that their provider keeps
  *   usage.c    what was used, and limits of it
  *   calls.c    running what the model asked for: approvals, order, limits
+ *   machine.c  what is heard of its machine, and of another one in its place
  */
 #ifndef WALDO_AGENT_RUN_H
 #define WALDO_AGENT_RUN_H
@@ -81,6 +82,10 @@ struct waldo_run {
     waldo__sandbox_listener listener;
     const char *notes; /* about the sandbox, for the model; borrowed from its spec */
     waldo_sandbox_spec *spec;
+    size_t notices_taken;                     /* of the sandbox, in the transcript ... */
+    size_t notices_told;                      /* ... and handed to the store */
+    struct waldo__machine_wait *machine_wait; /* NULL: no request waits for a machine */
+    int machine_hurry;                        /* nor is the next one to */
 
     waldo__transcript transcript;
     size_t announced;  /* items reported as final */
@@ -250,6 +255,17 @@ void waldo__source_name_call(const waldo_run *run, size_t *n, waldo_str *id);
 
 /* The recorded result of a call that is item of the transcript; NULL: it must be run. */
 const waldo__recorded_result *waldo__source_result(const waldo_run *run, size_t item);
+
+/* ---- machine.c ---- */
+
+void waldo__run_take_machine(waldo_run *run); /* begin and end hearing of its sandbox */
+void waldo__run_leave_machine(waldo_run *run);
+
+/* 1: a lost machine is being replaced, and waldo__run_ask() is called again when that is over. */
+int waldo__run_awaits_machine(waldo_run *run);
+
+/* What the model has not heard of changes of the machine, as items. */
+waldo_status waldo__run_take_notices(waldo_run *run);
 
 /* ---- answer.c ---- */
 

@@ -521,7 +521,10 @@ void waldo__run_ask(waldo_run *run)
         waldo__run_interrupt(run, WALDO_STOP_FAILED, error);
         return;
     }
-    if (take_queued(run) != WALDO_OK) {
+    if (waldo__run_awaits_machine(run)) {
+        return;
+    }
+    if (waldo__run_take_notices(run) != WALDO_OK || take_queued(run) != WALDO_OK) {
         run->events.lost = 1;
     }
     if (waldo__run_limit_reached(run, &error)) {

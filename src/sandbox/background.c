@@ -632,6 +632,18 @@ void waldo__background_lost(waldo_sandbox *sandbox)
     }
 }
 
+void waldo__background_gone(waldo_sandbox *sandbox, waldo__buf *ret_numbers)
+{
+    for (waldo__background *one = sandbox->backgrounds; one != NULL; one = one->next) {
+        if (one->hand_id != 0 && is_running(one)) {
+            waldo__buf_printf(ret_numbers, "%s%" PRId64, ret_numbers->len > 0 ? ", " : "",
+                              one->number);
+        }
+        one->hand_id = 0;
+    }
+    waldo__background_lost(sandbox);
+}
+
 static void list_ended(void *userdata, const waldo__hand_end *end)
 {
     waldo_sandbox *sandbox = userdata;
@@ -668,7 +680,8 @@ void waldo__background_recover(waldo_sandbox *sandbox)
     waldo__hand_call *call;
     waldo_status status;
 
-    while (*at != NULL && !sandbox->was_open) {
+    while (*at != NULL && !sandbox->was_open &&
+           (sandbox->failover.generation == 0 || sandbox->info.reached)) {
         if ((*at)->job == NULL && (*at)->read == NULL) {
             (*at)->hand_id = 0; /* of an attempt that failed: not to be forgotten by the hand */
             drop(*at);

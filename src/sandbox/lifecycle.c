@@ -24,17 +24,6 @@ static waldo_backend_call call_until(waldo_sandbox *sandbox, int64_t ms)
                                  .userdata = sandbox };
 }
 
-/* In a forked child it is still the parent's. */
-static void drop_scratch(waldo_sandbox *sandbox)
-{
-    if (waldo__loop_forked(sandbox->env->loop)) {
-        waldo__free(sandbox->scratch);
-    } else {
-        waldo__scratch_remove(sandbox->scratch);
-    }
-    sandbox->scratch = NULL;
-}
-
 /* What its machine is: as its class, unless the backend knows more. */
 static waldo_machine_info describe(const waldo_sandbox *sandbox)
 {
@@ -90,9 +79,7 @@ void waldo__live_drop_machine(waldo_sandbox *sandbox)
     waldo_error_free(sandbox->broke);
     sandbox->broke = NULL;
     waldo__ops_drop_zombies(sandbox);
-    waldo__workspace_free(sandbox->workspace);
-    sandbox->workspace = NULL;
-    drop_scratch(sandbox);
+    waldo__scratch_drop(sandbox->env->loop, &sandbox->scratch);
     sandbox->isolation = WALDO_ISOLATION_ANY;
     sandbox->info = (waldo_machine_info){ .size = 0 };
 }
@@ -114,25 +101,11 @@ static void open_failed(waldo_sandbox *sandbox, waldo_status status, waldo_error
     waldo__buf_free(&context);
     waldo__ops_stop(sandbox, status, copy);
     waldo__live_drop_machine(sandbox);
+    waldo__workspace_free(sandbox->workspace);
+    sandbox->workspace = NULL;
     sandbox->state = WALDO__LIVE_NEW;
     waldo_error_free(copy);
     waldo_error_free(error);
-}
-
-/* The backend cannot serve here: the next one of the spec may. */
-static int try_next(waldo_sandbox *sandbox, waldo_status status)
-{
-    int not_here = status == WALDO_EUNAVAILABLE ||
-                   (status == WALDO_ENOTFOUND && waldo__live_entry(sandbox)->find);
-
-    if (!not_here || sandbox->saved != NULL || sandbox->entry + 1 >= sandbox->spec->entry_count) {
-        return 0;
-    }
-    waldo__live_drop_machine(sandbox);
-    sandbox->entry++;
-    sandbox->state = WALDO__LIVE_NEW;
-    waldo__live_open(sandbox);
-    return 1;
 }
 
 /* Neither the stream that broke nor another: now it is lost. */
@@ -146,33 +119,28 @@ static void rejoin_failed(waldo_sandbox *sandbox, waldo_status status, const wal
     waldo_error_free(sandbox->broke);
     sandbox->broke = NULL;
     sandbox->state = WALDO__LIVE_OPEN;
-    waldo__background_lost(sandbox);
     waldo__live_lose(sandbox, both);
+    waldo__background_lost(sandbox);
     waldo_error_free(both);
 }
 
 static void opening_failed(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error)
 {
-    waldo_error *copy;
-
     if (sandbox->broke != NULL) {
         rejoin_failed(sandbox, status, error);
-        return;
+    } else if (!waldo__spares_opening_failed(sandbox, error) &&
+               !waldo__failover_refused(sandbox, status, error)) {
+        open_failed(sandbox, status, waldo_error_copy(error));
     }
-    if (waldo__spares_opening_failed(sandbox, error)) {
-        return;
-    }
-    copy = waldo_error_copy(error);
-    if (try_next(sandbox, status)) {
-        waldo_error_free(copy);
-        return;
-    }
-    open_failed(sandbox, status, copy);
 }
 
 void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_error *error)
 {
     if (sandbox->state != WALDO__LIVE_PREPARING) {
+        waldo_error_free(error);
+        return;
+    }
+    if (status != WALDO_OK && waldo__failover_refused(sandbox, status, error)) {
         waldo_error_free(error);
         return;
     }
@@ -187,6 +155,7 @@ void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_err
     waldo__live_news(sandbox, "opened", "%s: a machine was %s (isolation: %s)",
                      ops_of(sandbox)->name, sandbox->info.reached ? "reached" : "opened",
                      waldo__isolation_name(sandbox->isolation));
+    waldo__failover_opened(sandbox);
     waldo__ops_start(sandbox);
     waldo__spares_refill(sandbox);
 }
@@ -487,7 +456,7 @@ void waldo__live_leave(waldo_sandbox *sandbox)
     waldo__ops_drop_zombies(sandbox);
     waldo__workspace_free(sandbox->workspace);
     sandbox->workspace = NULL;
-    drop_scratch(sandbox);
+    waldo__scratch_drop(sandbox->env->loop, &sandbox->scratch);
     if (was_open) {
         waldo__live_news(sandbox, "closed", "the sandbox was closed: %s", sandbox->why_closed);
     }
@@ -538,7 +507,12 @@ static void end_machine(waldo_sandbox *sandbox)
 
 void waldo__live_lose(waldo_sandbox *sandbox, const waldo_error *error)
 {
-    if (sandbox->state != WALDO__LIVE_OPEN && sandbox->state != WALDO__LIVE_CLOSING) {
+    if (sandbox->state == WALDO__LIVE_PREPARING) {
+        opening_failed(sandbox, WALDO_ELOST, error);
+        return;
+    }
+    if ((sandbox->state != WALDO__LIVE_OPEN && sandbox->state != WALDO__LIVE_CLOSING) ||
+        waldo__failover_begin(sandbox, error)) {
         return;
     }
     if (sandbox->lost == NULL && sandbox->state == WALDO__LIVE_OPEN) {

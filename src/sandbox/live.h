@@ -62,6 +62,24 @@ typedef struct waldo__news {
     char *text;
 } waldo__news;
 
+/* Of failover.c: machines that take each other's place, and what is kept for them. */
+typedef struct waldo__failover {
+    uint32_t generation; /* lost machines before this one */
+    int moving;          /* the machine is lost, and the next one not open yet */
+    int64_t lost_ns;
+    waldo_error *lost; /* why it is */
+    struct {
+        WALDO__VEC(char *);
+    } notices; /* for models, in order; NULL: memory was out, or it is not known yet */
+    char *snapshot;
+    size_t snapshot_len;
+    int64_t snapshot_ns; /* when it was begun */
+    int64_t taking_ns;   /* the same of the one that is being taken; 0: none is */
+    int again;           /* another one, when that is there */
+    int told_too_big;
+    waldo_sandbox *grave_of; /* it only ends a machine of that sandbox; held. NULL: no grave */
+} waldo__failover;
+
 /* Whoever waits for the machine to be gone. */
 typedef struct waldo__sandbox_closer {
     struct waldo__sandbox_closer *next;
@@ -116,6 +134,8 @@ struct waldo_sandbox {
     int is_spare;                   /* nobody's yet: a machine that was opened ahead */
     int taking;                     /* a spare's machine, whose hand has yet to answer */
     unsigned failures;              /* of this spare to open, in a row */
+    waldo__failover failover;
+    int inside; /* operations that begin now are part of opening */
     waldo__timer spare_timer;
 };
 
@@ -172,6 +192,8 @@ void waldo__ops_end_waiting(waldo_sandbox *sandbox, waldo_status status, const w
 void waldo__ops_stop(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error);
 void waldo__ops_finish_now(waldo_sandbox *sandbox); /* without the run queue */
 void waldo__ops_drop_zombies(waldo_sandbox *sandbox);
+/* Give what was begun to the sandbox that has the machine now. */
+void waldo__ops_move(waldo_sandbox *from, waldo_sandbox *to);
 int waldo__ops_have_jobs(const waldo_sandbox *sandbox);
 int waldo__ops_have_other_jobs(const waldo_sandbox *sandbox, const waldo__op *than);
 
@@ -201,6 +223,16 @@ void waldo__live_leave(waldo_sandbox *sandbox);         /* closed: it has no mac
 
 /* WALDO_OK when ops can be begun; else the reason. */
 waldo_status waldo__live_check(const waldo_sandbox *sandbox, waldo_error **ret_err);
+
+/* ---- going on in another machine (failover.c) ---- */
+
+/* The open machine is lost. 1: the next one is being opened in its place. */
+int waldo__failover_begin(waldo_sandbox *sandbox, const waldo_error *why);
+/* The machine that was to be opened is not to be had. 1: seen to. */
+int waldo__failover_refused(waldo_sandbox *sandbox, waldo_status status, const waldo_error *why);
+int waldo__failover_restore(waldo_sandbox *sandbox); /* 1: the newest snapshot is on its way */
+void waldo__failover_opened(waldo_sandbox *sandbox);
+void waldo__failover_free(waldo_sandbox *sandbox);
 
 /* ---- spares (spares.c) ---- */
 
@@ -248,9 +280,14 @@ void waldo__workspace_begin(waldo_sandbox *sandbox); /* ends with waldo__live_pr
 void waldo__workspace_stop(waldo_sandbox *sandbox);  /* no step comes after */
 void waldo__workspace_free(waldo__workspace *workspace);
 
+/* waldo_sandbox_restore() as a part of opening (unpack.c). */
+void waldo__restore(waldo_sandbox *sandbox, waldo_str archive, waldo_sandbox_fn done,
+                    void *userdata);
+
 /* ---- host directories (scratch.c) ---- */
 
 waldo_status waldo__scratch_make(const char *parent, char **ret_path, waldo_error **ret_err);
-void waldo__scratch_remove(char *path); /* with all it holds; taken */
+/* With all it holds, but in a forked child: there it is the parent's. */
+void waldo__scratch_drop(const waldo__loop *loop, char **path);
 
 #endif

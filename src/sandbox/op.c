@@ -114,6 +114,7 @@ void waldo__op_begin(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind
     waldo_status status;
 
     enter(sandbox, op, kind);
+    op->internal |= sandbox->inside;
     waldo__timer_disarm(sandbox->env->loop, &sandbox->idle_timer);
     status = waldo__live_check(sandbox, &error);
     if (status != WALDO_OK) {
@@ -158,6 +159,30 @@ void waldo__ops_stop(waldo_sandbox *sandbox, waldo_status status, const waldo_er
         if (op->state != WALDO__OP_ENDED) {
             waldo__op_end(op, status, waldo_error_copy(error));
         }
+    }
+}
+
+static void move_one(waldo__op *op, waldo__op *head, waldo_sandbox *to)
+{
+    waldo_sandbox *from = op->sandbox;
+
+    ring_remove(op);
+    ring_add(head, op);
+    op->sandbox = to;
+    waldo__live_hold(to);
+    waldo__live_release(from);
+}
+
+void waldo__ops_move(waldo_sandbox *from, waldo_sandbox *to)
+{
+    for (waldo__op *op = from->ops.next, *next; op != &from->ops; op = next) {
+        next = op->next;
+        if (op->state == WALDO__OP_RUNNING || op->in_backend) {
+            move_one(op, &to->ops, to);
+        }
+    }
+    while (from->zombies.next != &from->zombies) {
+        move_one(from->zombies.next, &to->zombies, to);
     }
 }
 

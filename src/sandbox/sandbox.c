@@ -7,7 +7,7 @@
 #include "sandbox/background.h"
 #include "sandbox/live.h"
 
-enum { NEWS_MAX = 64, NEWS_TEXT_MAX = 4096 };
+enum { NEWS_MAX = 64, NEWS_TEXT_MAX = 128 * 1024 };
 
 static const waldo_error *spec_problem(const waldo_sandbox *sandbox)
 {
@@ -60,6 +60,7 @@ static void free_sandbox(waldo_sandbox *sandbox)
     waldo_error_free(sandbox->broke);
     waldo__free(sandbox->saved);
     waldo_sandbox_spec_unref(sandbox->spec);
+    waldo__failover_free(sandbox);
     waldo__free(sandbox);
 }
 
@@ -135,6 +136,7 @@ void waldo__live_news(waldo_sandbox *sandbox, const char *what, const char *form
     waldo__buf_vprintf(&text, format, args);
     va_end(args);
     *news = (waldo__news){ .what = what, .text = waldo__buf_take(&text, NULL) };
+    waldo__buf_free(&text);
     waldo__task_queue(sandbox->env->loop, &sandbox->news_task);
 }
 

@@ -49,7 +49,10 @@ const char *waldo__sandbox_notes(const waldo_sandbox *sandbox);
 
 /*
  * Lifecycle news: "opened", "limited" (the machine is less than its class says), "closed", "lost",
- * "rejoined" (its stream broke, it goes on), with a sentence; called from the run queue.
+ * "rejoined" (its stream broke, it goes on), "refused" (not to be had: the next backend is tried),
+ * "moved" (another machine has taken the place of the lost one), "unsaved" (there will be no newer
+ * snapshot), with a sentence; "saved" with what waldo_sandbox_save() gives, for a machine that is
+ * kept; "snapshot" with its bytes, in decimal. Called from the run queue.
  */
 typedef void (*waldo__sandbox_news_fn)(void *userdata, const char *what, const char *text);
 typedef struct waldo__sandbox_listener {
@@ -60,6 +63,18 @@ typedef struct waldo__sandbox_listener {
 
 void waldo__sandbox_listen(waldo_sandbox *sandbox, waldo__sandbox_listener *listener);
 void waldo__sandbox_unlisten(waldo_sandbox *sandbox, waldo__sandbox_listener *listener);
+
+/* ---- going on in another machine ---- */
+
+/* It was lost, and another one is not there yet: what is begun now waits for that. */
+int waldo__sandbox_moving(const waldo_sandbox *sandbox);
+
+/* What models have to know of changes of the machine, in order; "" for what came to nothing. */
+size_t waldo__sandbox_notice_count(const waldo_sandbox *sandbox);
+const char *waldo__sandbox_notice(const waldo_sandbox *sandbox, size_t index);
+
+/* A good moment for a snapshot, where the spec wants them. Nobody waits for it. */
+void waldo__sandbox_checkpoint(waldo_sandbox *sandbox);
 
 /* ---- files beyond read and write; paths absolute or relative to the workspace ---- */
 

@@ -79,7 +79,8 @@ static int empty_top(int top, unsigned *moved)
     return done;
 }
 
-void waldo__scratch_remove(char *path)
+/* Taken. */
+static void scratch_remove(char *path)
 {
     unsigned moved = 0;
     int top;
@@ -94,6 +95,16 @@ void waldo__scratch_remove(char *path)
         close(top);
     }
     waldo__free(path);
+}
+
+void waldo__scratch_drop(const waldo__loop *loop, char **path)
+{
+    if (waldo__loop_forked(loop)) {
+        waldo__free(*path);
+    } else {
+        scratch_remove(*path);
+    }
+    *path = NULL;
 }
 
 /*
@@ -180,7 +191,7 @@ static void remove_left_overs(const char *parent, const maker *self)
             fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
             waldo__buf_printf(&path, "%s/%s", parent, entry->d_name) == WALDO_OK) {
-            waldo__scratch_remove(waldo__buf_take(&path, NULL));
+            scratch_remove(waldo__buf_take(&path, NULL));
         }
         waldo__buf_free(&path);
     }

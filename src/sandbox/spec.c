@@ -152,11 +152,12 @@ static waldo_status take_options(waldo_sandbox_spec *spec, const waldo_sandbox_s
         !(options->cpus >= 0) || options->min_isolation < WALDO_ISOLATION_ANY ||
         options->min_isolation > WALDO_ISOLATION_REMOTE || options->idle_ms < 0 ||
         options->lease_ms < 0 || options->lease_ms > WALDO__SPEC_LEASE_MAX_MS ||
-        options->spares > WALDO__SPEC_SPARES_MAX) {
+        options->spares > WALDO__SPEC_SPARES_MAX || options->snapshots < WALDO_SNAPSHOTS_DEFAULT ||
+        options->snapshots > WALDO_SNAPSHOTS_TURN) {
         return waldo_error_set(
             ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-            "sandbox: workspace_mode, min_isolation, cpus, idle_ms, lease_ms, spares or "
-            "flags is out of range");
+            "sandbox: workspace_mode, min_isolation, cpus, idle_ms, lease_ms, spares, "
+            "snapshots or flags is out of range");
     }
     if (options->workspace == NULL) {
         return options->workspace_mode == WALDO_WORKSPACE_COPY
@@ -169,7 +170,7 @@ static waldo_status take_options(waldo_sandbox_spec *spec, const waldo_sandbox_s
     return status;
 }
 
-static const char *net_note(waldo_net net, waldo_isolation isolation)
+const char *waldo__spec_net_note(const waldo__spec_entry *entry)
 {
     static const char *const notes[] = {
         "", "There is no network: downloads and package installations fail, localhost works.",
@@ -177,10 +178,10 @@ static const char *net_note(waldo_net net, waldo_isolation isolation)
         "The network reaches a few named hosts only.", "The network is reachable."
     };
 
-    if (net == WALDO_NET_ALL && isolation <= WALDO_ISOLATION_PROCESS) {
+    if (entry->net == WALDO_NET_ALL && entry->ops->isolation <= WALDO_ISOLATION_PROCESS) {
         return "The network is that of the user's own machine, with the services on its localhost.";
     }
-    return net > 0 && (size_t)net < WALDO__COUNT(notes) ? notes[net] : "";
+    return entry->net > 0 && (size_t)entry->net < WALDO__COUNT(notes) ? notes[entry->net] : "";
 }
 
 static const char *workspace_note(const waldo_sandbox_spec *spec)
@@ -209,7 +210,7 @@ static void make_notes(waldo_sandbox_spec *spec)
                       "Commands and files are in a Linux sandbox. The working directory is %s; %s",
                       WALDO__WORKSPACE, workspace_note(spec));
     waldo__buf_printf(&text, " Commands run as an ordinary user without root rights. %s",
-                      net_note(entry->net, entry->ops->isolation));
+                      waldo__spec_net_note(entry));
     if (entry->command_timeout_ms > 0) {
         waldo__buf_printf(&text, " A command that names no timeout is ended after %lld seconds.",
                           (long long)((entry->command_timeout_ms + 999) / 1000));

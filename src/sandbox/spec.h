@@ -37,8 +37,9 @@ typedef struct waldo__spec_entry {
     int64_t lease_ms; /* above 0: the machine outlives this process */
     int lease_asked;  /* by the user */
     int find;         /* "@NAME": never made */
-    char *name;       /* NULL: none */
-    char *attach;     /* NULL: none */
+    waldo_snapshots snapshots;
+    char *name;   /* NULL: none */
+    char *attach; /* NULL: none */
 } waldo__spec_entry;
 
 struct waldo_sandbox_spec {
@@ -68,6 +69,8 @@ void waldo__spec_entry_free(waldo__spec_entry *entry);
 /* What a backend is told of an entry; scratch, owner and id are the caller's to add. */
 waldo_backend_spec waldo__spec_for_backend(const waldo_sandbox_spec *spec,
                                            const waldo__spec_entry *entry);
+
+const char *waldo__spec_net_note(const waldo__spec_entry *entry); /* a sentence for the model */
 
 /* Lists of owned strings, NULL-terminated. NULL when out of memory. */
 char **waldo__strings_copy(const char *const *strings, size_t *ret_count);

@@ -208,6 +208,12 @@ static int set_spares(waldo__spec_entry *entry, waldo_str value)
     return 1;
 }
 
+static int set_snapshots(waldo__spec_entry *entry, waldo_str value)
+{
+    entry->snapshots = waldo__str_is(value, "turn") ? WALDO_SNAPSHOTS_TURN : WALDO_SNAPSHOTS_NEVER;
+    return entry->snapshots == WALDO_SNAPSHOTS_TURN || waldo__str_is(value, "never");
+}
+
 /* Keys the sandbox layer understands itself. */
 static const struct generic_key {
     const char *name;
@@ -226,6 +232,7 @@ static const struct generic_key {
     { "name", set_name, "1 to 48 letters, digits, dots, dashes or underscores" },
     { "spares", set_spares, "a number from 0 to 16" },
     { "attach", set_attach, "the id of a machine" },
+    { "snapshots", set_snapshots, "never or turn" },
 };
 
 /* Keys of the grammar that need a backend which keeps or names machines. */
@@ -506,6 +513,10 @@ static waldo_status take_defaults(const waldo_sandbox_spec *spec, waldo__spec_en
     entry->idle_ms = options->idle_ms;
     entry->lease_ms = options->lease_ms;
     entry->lease_asked = options->lease_ms > 0;
+    entry->snapshots = options->snapshots != WALDO_SNAPSHOTS_DEFAULT ? options->snapshots
+                       : spec->backends[0] != NULL && spec->backends[1] != NULL
+                           ? WALDO_SNAPSHOTS_TURN
+                           : WALDO_SNAPSHOTS_NEVER;
     entry->name = waldo__strdup(options->name);
     entry->attach = waldo__strdup(options->attach);
     if ((options->name != NULL && entry->name == NULL) ||

@@ -38,6 +38,7 @@ typedef struct unpacking {
     char *folder;
     char *archive;
     waldo__unpacked_list list;
+    int internal; /* a part of opening */
     step step;
     size_t in_flight;
     size_t in_bytes;
@@ -405,10 +406,9 @@ static void next_step(unpacking *un)
     free_old(un);
 }
 
-static void go_on(unpacking *un)
+/* 1: operations are on their way. */
+static int advance(unpacking *un)
 {
-    waldo_error *error;
-
     while (un->status == WALDO_OK && un->step <= STEP_MODES) {
         int one_by_one = un->step >= STEP_LINKS || un->step == STEP_UNLOCK;
 
@@ -416,16 +416,26 @@ static void go_on(unpacking *un)
                un->in_bytes < FLIGHT_BYTES && steps[un->step](un)) {
         }
         if (un->in_flight > 0) {
-            return;
+            return 1;
         }
         next_step(un);
     }
-    if (un->in_flight > 0) {
-        return;
+    return un->in_flight > 0;
+}
+
+static void go_on(unpacking *un)
+{
+    waldo_error *error;
+    int busy;
+
+    un->sandbox->inside += un->internal;
+    busy = advance(un);
+    un->sandbox->inside -= un->internal;
+    if (!busy) {
+        error = un->error;
+        un->error = NULL;
+        waldo__op_end(un->op, un->status, error);
     }
-    error = un->error;
-    un->error = NULL;
-    waldo__op_end(un->op, un->status, error);
 }
 
 /* ---- the op ---- */
@@ -466,8 +476,8 @@ static const waldo__op_kind unpack_kind = { .start = unpack_start,
                                             .finish = unpack_finish,
                                             .free = unpack_op_free };
 
-static void begin(waldo_sandbox *sandbox, const char *path, step first, waldo_str archive,
-                  waldo_sandbox_fn done, void *userdata)
+static void begin(waldo_sandbox *sandbox, const char *path, step first, int internal,
+                  waldo_str archive, waldo_sandbox_fn done, void *userdata)
 {
     unpack_op *wanted = WALDO__NEW(unpack_op);
     unpacking *un = WALDO__NEW(unpacking);
@@ -491,6 +501,7 @@ static void begin(waldo_sandbox *sandbox, const char *path, step first, waldo_st
     un->folder = folder;
     un->archive = copy;
     un->step = first;
+    un->internal = wanted->op.internal = internal;
     wanted->unpack = un;
     wanted->done = done;
     wanted->userdata = userdata;
@@ -506,11 +517,17 @@ static void begin(waldo_sandbox *sandbox, const char *path, step first, waldo_st
 void waldo_sandbox_unpack(waldo_sandbox *sandbox, const char *path, waldo_str archive,
                           waldo_sandbox_fn done, void *userdata)
 {
-    begin(sandbox, path, STEP_FOLDER, archive, done, userdata);
+    begin(sandbox, path, STEP_FOLDER, 0, archive, done, userdata);
 }
 
 void waldo_sandbox_restore(waldo_sandbox *sandbox, waldo_str archive, waldo_sandbox_fn done,
                            void *userdata)
 {
-    begin(sandbox, ".", STEP_LIST, archive, done, userdata);
+    begin(sandbox, ".", STEP_LIST, 0, archive, done, userdata);
+}
+
+void waldo__restore(waldo_sandbox *sandbox, waldo_str archive, waldo_sandbox_fn done,
+                    void *userdata)
+{
+    begin(sandbox, ".", STEP_LIST, 1, archive, done, userdata);
 }

@@ -64,6 +64,7 @@ void waldo__workspace_free(waldo__workspace *workspace)
     }
     end_scan(workspace);
     close_fd(&workspace->base);
+    waldo__scratch_drop(workspace->loop, &workspace->home);
     for (size_t i = 0; i < workspace->entries.count; i++) {
         waldo__free(workspace->entries.at[i].path);
         waldo__free(workspace->entries.at[i].target);
@@ -130,18 +131,18 @@ static waldo_status count_bytes(waldo__workspace *workspace, const char *path, u
 static waldo_status open_root(waldo__workspace *workspace)
 {
     const waldo_sandbox *sandbox = workspace->sandbox;
-    waldo__buf base = WALDO__BUF_INIT(PATH_BYTES);
     char **first = WALDO__VEC_PUSH(&workspace->folders);
+    waldo_status status;
 
-    if (first == NULL || (*first = waldo__strdup("")) == NULL ||
-        waldo__buf_printf(&base, "%s/base", sandbox->scratch) != WALDO_OK) {
-        waldo__buf_free(&base);
+    if (first == NULL || (*first = waldo__strdup("")) == NULL) {
         return WALDO_ENOMEM;
     }
-    if (mkdir(base.ptr, 0700) == 0) {
-        workspace->base = open(base.ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    status = waldo__scratch_make(waldo__runtime_state_dir(sandbox->rt), &workspace->home,
+                                 &workspace->error);
+    if (status != WALDO_OK) {
+        return status;
     }
-    waldo__buf_free(&base);
+    workspace->base = open(workspace->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (workspace->base < 0) {
         return scan_errno(workspace, "its copy");
     }
@@ -347,6 +348,7 @@ static void scan_some(void *userdata)
         return;
     }
     end_scan(workspace);
+    workspace->whole = 1;
     if (workspace->entries.count > 1) {
         qsort(workspace->entries.at, workspace->entries.count, sizeof *workspace->entries.at,
               by_path);
@@ -354,11 +356,33 @@ static void scan_some(void *userdata)
     waldo__workspace_upload(workspace);
 }
 
+/* The same into another machine. */
+static void upload_again(waldo__workspace *workspace, waldo_sandbox *sandbox)
+{
+    workspace->sandbox = sandbox;
+    workspace->next = workspace->next_link = 0;
+    workspace->offset = 0;
+    workspace->in_flight = workspace->in_bytes = 0;
+    waldo_error_free(workspace->error);
+    workspace->error = NULL;
+    workspace->status = WALDO_OK;
+    waldo__workspace_upload(workspace);
+}
+
 void waldo__workspace_begin(waldo_sandbox *sandbox)
 {
     const waldo_sandbox_spec *spec = sandbox->spec;
-    waldo__workspace *workspace;
+    waldo__workspace *workspace = sandbox->workspace;
 
+    if (waldo__failover_restore(sandbox)) {
+        return;
+    }
+    if (workspace != NULL && workspace->whole) {
+        upload_again(workspace, sandbox);
+        return;
+    }
+    waldo__workspace_free(workspace);
+    sandbox->workspace = NULL;
     if (spec->options.workspace_mode != WALDO_WORKSPACE_COPY || spec->workspace == NULL) {
         waldo__live_prepared(sandbox, WALDO_OK, NULL);
         return;
@@ -369,6 +393,7 @@ void waldo__workspace_begin(waldo_sandbox *sandbox)
         return;
     }
     workspace->sandbox = sandbox;
+    workspace->loop = sandbox->env->loop;
     workspace->root = workspace->base = workspace->folder_fd = -1;
     workspace->from = workspace->to = -1;
     waldo__task_init(&workspace->task, scan_some, workspace);

@@ -6,7 +6,7 @@
 
 #include "sandbox/live.h"
 
-/* One path. The content of file number N is scratch/base/N. */
+/* One path. The content of file number N is folder/N. */
 typedef struct waldo__baseline {
     char *path;   /* relative to the workspace */
     char *target; /* of a link */
@@ -17,13 +17,16 @@ typedef struct waldo__baseline {
 
 struct waldo__workspace {
     waldo_sandbox *sandbox; /* NULL: nobody waits any more */
+    const waldo__loop *loop;
     waldo__task task;
+    char *home; /* host directory of the copy */
+    int whole;  /* the copy on the host is complete */
     struct {
         WALDO__VEC(waldo__baseline);
     } entries; /* sorted by path once the copy is there */
     /* scanning the host directory */
     int root; /* of it; -1: none */
-    int base; /* scratch/base */
+    int base; /* the home */
     int folder_fd;
     DIR *folder;
     char *folder_path; /* relative; "" is the root */

@@ -1,0 +1,370 @@
+/*
+ * Going on in another machine. One that is lost, or that is not to be had after all, goes into a
+ * grave: a sandbox without a user, which ends the machine as any other is ended, together with the
+ * operations that were begun on it. The sandbox itself opens the next backend of its spec; what
+ * waited waits for that, and the newest snapshot of the workspace is put there.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rand.h"
+#include "sandbox/background.h"
+#include "sandbox/live.h"
+
+enum { NOTICE_MAX = 8192 };
+
+uint32_t waldo_sandbox_generation(const waldo_sandbox *sandbox)
+{
+    return sandbox != NULL ? sandbox->failover.generation + 1 : 0;
+}
+
+int waldo__sandbox_moving(const waldo_sandbox *sandbox)
+{
+    return sandbox->failover.moving && sandbox->state < WALDO__LIVE_CLOSING;
+}
+
+size_t waldo__sandbox_notice_count(const waldo_sandbox *sandbox)
+{
+    return sandbox->failover.notices.count - (size_t)sandbox->failover.moving;
+}
+
+const char *waldo__sandbox_notice(const waldo_sandbox *sandbox, size_t index)
+{
+    const char *text = sandbox->failover.notices.at[index];
+
+    if (sandbox->lost != NULL && index + 1 == sandbox->failover.notices.count && text == NULL) {
+        return "";
+    }
+    return text != NULL ? text
+                        : "The sandbox was lost and another one has taken its place: look what "
+                          "there is before going on.";
+}
+
+/* ---- the old machine ---- */
+
+/* 0 without memory, and then nothing has changed. */
+static int bury(waldo_sandbox *sandbox, const waldo_error *why)
+{
+    waldo_sandbox *grave = waldo_sandbox_new(sandbox->rt, sandbox->spec);
+
+    if (grave == NULL) {
+        return 0;
+    }
+    waldo__live_hold(sandbox);
+    grave->failover.grave_of = sandbox;
+    grave->refs = 0;
+    grave->entry = sandbox->entry;
+    grave->info = sandbox->info;
+    grave->machine = sandbox->machine;
+    grave->hand = sandbox->hand;
+    grave->scratch = sandbox->scratch;
+    grave->saved = sandbox->saved;
+    grave->was_open = sandbox->was_open;
+    if (grave->hand != NULL) {
+        waldo__hand_give(grave->hand, grave);
+    }
+    waldo__workspace_stop(sandbox);
+    waldo__timer_disarm(sandbox->env->loop, &sandbox->idle_timer);
+    sandbox->machine = NULL;
+    sandbox->hand = NULL;
+    sandbox->scratch = NULL;
+    sandbox->saved = NULL;
+    sandbox->was_open = sandbox->reuse_capture = 0;
+    sandbox->isolation = WALDO_ISOLATION_ANY;
+    sandbox->info = (waldo_machine_info){ .size = 0 };
+    waldo__random_word(sandbox->id, sizeof sandbox->id - 1);
+    waldo__ops_move(sandbox, grave);
+    grave->state = WALDO__LIVE_OPEN;
+    waldo__live_hold(grave);
+    waldo__live_lose(grave, why);
+    waldo__live_release(grave);
+    return 1;
+}
+
+/* ---- the next one ---- */
+
+static const char *name_of(const waldo_sandbox *sandbox)
+{
+    return waldo__live_entry(sandbox)->ops->name;
+}
+
+static int has_next(const waldo_sandbox *sandbox)
+{
+    return sandbox->entry + 1 < sandbox->spec->entry_count &&
+           waldo__runtime_accepts(sandbox->rt) == WALDO_OK;
+}
+
+static void open_next(waldo_sandbox *sandbox)
+{
+    sandbox->entry++;
+    sandbox->state = WALDO__LIVE_NEW;
+    waldo__live_open(sandbox);
+}
+
+/* What is known before there is another machine. Not a word of it is the machine's own. */
+static char *begin_notice(waldo_sandbox *sandbox)
+{
+    waldo__buf text = WALDO__BUF_INIT(NOTICE_MAX);
+    waldo__buf numbers = WALDO__BUF_INIT(NOTICE_MAX / 2);
+    char *taken;
+
+    waldo__background_gone(sandbox, &numbers);
+    waldo__buf_printf(&text,
+                      "The sandbox (%s) was lost. What ran in it has ended; it may or may not have "
+                      "had its effects.",
+                      name_of(sandbox));
+    if (numbers.len > 0) {
+        waldo__buf_printf(&text, " Background commands that are gone: %s.", numbers.ptr);
+    }
+    waldo__buf_free(&numbers);
+    taken = waldo__buf_take(&text, NULL);
+    waldo__buf_free(&text);
+    return taken;
+}
+
+int waldo__failover_begin(waldo_sandbox *sandbox, const waldo_error *why)
+{
+    waldo__failover *f = &sandbox->failover;
+    char **notice;
+    char *text;
+
+    if (sandbox->state != WALDO__LIVE_OPEN || sandbox->is_spare || f->grave_of != NULL ||
+        f->moving || !has_next(sandbox)) {
+        return 0;
+    }
+    notice = WALDO__VEC_PUSH(&f->notices);
+    if (notice == NULL) {
+        return 0;
+    }
+    text = begin_notice(sandbox);
+    if (!bury(sandbox, why)) {
+        f->notices.count--;
+        waldo__free(text);
+        return 0;
+    }
+    *notice = text;
+    f->moving = 1;
+    f->generation++;
+    f->lost_ns = waldo__now_ns();
+    f->lost = waldo_error_copy(why);
+    waldo__live_news(sandbox, "lost", "%s: the machine was lost: %s", name_of(sandbox),
+                     waldo_error_message(why));
+    open_next(sandbox);
+    return 1;
+}
+
+/* None could take its place. */
+static void give_up(waldo_sandbox *sandbox, const waldo_error *why)
+{
+    waldo__failover *f = &sandbox->failover;
+    waldo_error *both = NULL;
+
+    waldo_error_set(&both, WALDO_ELOST, WALDO_CLASS_BACKEND,
+                    "%s; and no other machine could take its place: sandbox \"%s\": %s",
+                    waldo_error_message(f->lost), waldo__live_entry(sandbox)->text,
+                    waldo_error_message(why));
+    waldo__free(f->notices.at[f->notices.count - 1]);
+    f->notices.at[f->notices.count - 1] = NULL;
+    sandbox->state = WALDO__LIVE_OPEN;
+    waldo__live_lose(sandbox, both);
+    f->moving = 0;
+    waldo_error_free(both);
+}
+
+/*
+ * Whatever is wrong with a backend, the next of the list may serve. What is wrong with the host's
+ * directory or its memory is the same everywhere, and a saved machine is in one place only.
+ */
+int waldo__failover_refused(waldo_sandbox *sandbox, waldo_status status, const waldo_error *why)
+{
+    waldo__failover *f = &sandbox->failover;
+    int here = !f->moving && (sandbox->saved != NULL || status == WALDO_ENOMEM ||
+                              (sandbox->state == WALDO__LIVE_PREPARING && status != WALDO_ELOST));
+    const char *name = name_of(sandbox);
+
+    if (here || !has_next(sandbox) || !bury(sandbox, why)) {
+        if (f->moving) {
+            give_up(sandbox, why);
+        }
+        return f->moving || sandbox->lost != NULL;
+    }
+    waldo__live_news(sandbox, "refused", "%s: no machine: %s", name,
+                     why != NULL ? waldo_error_message(why) : waldo_status_text(status));
+    open_next(sandbox);
+    return 1;
+}
+
+/* ---- the workspace ---- */
+
+static void on_restored(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_error *copy = waldo_error_copy(error);
+
+    waldo__error_prefix(copy, "restoring the workspace");
+    waldo__live_prepared(userdata, status, copy);
+}
+
+int waldo__failover_restore(waldo_sandbox *sandbox)
+{
+    const waldo__failover *f = &sandbox->failover;
+
+    if (!f->moving || f->snapshot == NULL) {
+        return 0;
+    }
+    waldo__restore(sandbox, waldo__strn(f->snapshot, f->snapshot_len), on_restored, sandbox);
+    return 1;
+}
+
+static int is_copy(const waldo_sandbox *sandbox)
+{
+    return sandbox->spec->options.workspace_mode == WALDO_WORKSPACE_COPY;
+}
+
+static void on_snapshot(void *userdata, waldo_status status, waldo_str archive,
+                        const waldo_error *error)
+{
+    waldo_sandbox *sandbox = userdata;
+    waldo__failover *f = &sandbox->failover;
+    char *copy = status == WALDO_OK ? waldo__strndup(archive.ptr, archive.len) : NULL;
+
+    if (copy != NULL) {
+        waldo__free(f->snapshot);
+        f->snapshot = copy;
+        f->snapshot_len = archive.len;
+        f->snapshot_ns = f->taking_ns;
+        waldo__live_news(sandbox, "snapshot", "%zu", archive.len);
+    } else if (status == WALDO_ETOOBIG && !f->told_too_big) {
+        f->told_too_big = 1;
+        waldo__live_news(sandbox, "unsaved",
+                         "no snapshot of the workspace, which would be lost with its machine: %s",
+                         waldo_error_message(error));
+    } else if (status != WALDO_ETOOBIG) {
+        waldo__log(sandbox->env->loop, WALDO_LOG_INFO, "sandbox", "no snapshot: %s",
+                   error != NULL ? waldo_error_message(error) : waldo_status_text(WALDO_ENOMEM));
+    }
+    f->taking_ns = 0;
+    if (f->again) {
+        f->again = 0;
+        waldo__sandbox_checkpoint(sandbox);
+    }
+}
+
+void waldo__sandbox_checkpoint(waldo_sandbox *sandbox)
+{
+    waldo__failover *f = &sandbox->failover;
+
+    if (sandbox->state != WALDO__LIVE_OPEN || !is_copy(sandbox) ||
+        waldo__live_entry(sandbox)->snapshots != WALDO_SNAPSHOTS_TURN) {
+        return;
+    }
+    if (f->taking_ns != 0) {
+        f->again = 1;
+        return;
+    }
+    f->taking_ns = waldo__now_ns();
+    waldo_sandbox_snapshot(sandbox, on_snapshot, sandbox);
+}
+
+/* ---- there it is ---- */
+
+static void end_notice(const waldo_sandbox *sandbox, waldo__buf *text)
+{
+    const waldo__failover *f = &sandbox->failover;
+
+    waldo__buf_printf(text, " Another one (%s) has taken its place. " WALDO__WORKSPACE " is ",
+                      name_of(sandbox));
+    if (!is_copy(sandbox)) {
+        waldo__buf_puts(text, "the user's directory, as before.");
+    } else if (sandbox->info.reached) {
+        waldo__buf_puts(text, "as it was left there earlier: look before you rely on it.");
+    } else if (f->snapshot != NULL) {
+        int64_t s = (f->lost_ns - f->snapshot_ns) / WALDO__NS_PER_S;
+
+        waldo__buf_printf(text,
+                          "as it was %lld seconds before the loss; what was changed there later is "
+                          "gone.",
+                          (long long)s);
+    } else if (sandbox->spec->workspace != NULL) {
+        waldo__buf_puts(text, "the user's directory as it was copied at first: all changes there "
+                              "are gone.");
+    } else {
+        waldo__buf_puts(text, "empty.");
+    }
+    waldo__buf_puts(text, " Files elsewhere and what was installed or set up are gone.");
+}
+
+/* The model knows the network of the first backend. */
+static void note_network(const waldo_sandbox *sandbox, waldo__buf *text)
+{
+    const char *first = waldo__spec_net_note(&sandbox->spec->entries[0]);
+    const char *now = waldo__spec_net_note(waldo__live_entry(sandbox));
+
+    if (strcmp(first, now) != 0) {
+        waldo__buf_printf(text, "%s%s", text->len > 0 ? " " : "", now);
+    }
+}
+
+static void on_saved(void *userdata, waldo_status status, waldo_str saved, const waldo_error *error)
+{
+    (void)error;
+    if (status == WALDO_OK) {
+        waldo__live_news(userdata, "saved", "%.*s", (int)saved.len, saved.ptr);
+    }
+}
+
+static void finish_moving(waldo_sandbox *sandbox)
+{
+    waldo__failover *f = &sandbox->failover;
+    char **notice = &f->notices.at[f->notices.count - 1];
+    waldo__buf text = WALDO__BUF_INIT(NOTICE_MAX);
+
+    f->moving = 0;
+    waldo_error_free(f->lost);
+    f->lost = NULL;
+    if (*notice != NULL) {
+        waldo__buf_puts(&text, *notice);
+        end_notice(sandbox, &text);
+        note_network(sandbox, &text);
+        waldo__free(*notice);
+        *notice = waldo__buf_take(&text, NULL);
+        waldo__buf_free(&text);
+    }
+    waldo__live_news(sandbox, "moved", "%s", waldo__sandbox_notice(sandbox, f->notices.count - 1));
+    waldo__live_op_gone(sandbox); /* perhaps nothing waits for it */
+}
+
+void waldo__failover_opened(waldo_sandbox *sandbox)
+{
+    waldo__failover *f = &sandbox->failover;
+    waldo__buf text = WALDO__BUF_INIT(NOTICE_MAX);
+
+    if (f->moving) {
+        finish_moving(sandbox);
+    } else if (f->generation == 0) {
+        char **notice;
+
+        note_network(sandbox, &text);
+        notice = text.len > 0 && f->notices.count == 0 ? WALDO__VEC_PUSH(&f->notices) : NULL;
+        if (notice != NULL) {
+            *notice = waldo__buf_take(&text, NULL);
+        }
+        waldo__buf_free(&text);
+    }
+    if (sandbox->listeners != NULL && waldo__live_durable(sandbox)) {
+        waldo_sandbox_save(sandbox, on_saved, sandbox);
+    }
+}
+
+void waldo__failover_free(waldo_sandbox *sandbox)
+{
+    waldo__failover *f = &sandbox->failover;
+
+    for (size_t i = 0; i < f->notices.count; i++) {
+        waldo__free(f->notices.at[i]);
+    }
+    WALDO__VEC_FREE(&f->notices);
+    waldo__free(f->snapshot);
+    waldo_error_free(f->lost);
+    if (f->grave_of != NULL) {
+        waldo__live_release(f->grave_of);
+    }
+}
