@@ -74,6 +74,15 @@ static waldo_status make_parts(waldo_runtime *rt, const waldo_runtime_options *o
     return status;
 }
 
+static waldo_status find_key(const waldo_backend_env *env, const char *name, int renew,
+                             waldo_error **ret_err)
+{
+    const waldo_runtime *rt =
+        (const waldo_runtime *)(const void *)((const char *)env - offsetof(waldo_runtime, env));
+
+    return waldo__secrets_fetch(rt->secrets, &rt->keys, name, renew, ret_err);
+}
+
 static void start_parts(waldo_runtime *rt, const waldo_runtime_options *options)
 {
     const waldo_store_ops *store = waldo__store_ops(rt->store);
@@ -82,9 +91,11 @@ static void start_parts(waldo_runtime *rt, const waldo_runtime_options *options)
         waldo__loop_set_log(rt->loop, options->log_level, options->log, options->log_userdata,
                             log_scrubbed, rt);
     }
-    rt->env = (waldo_backend_env){
-        .size = sizeof rt->env, .loop = rt->loop, .http = rt->http, .secrets = rt->secrets
-    };
+    rt->env = (waldo_backend_env){ .size = sizeof rt->env,
+                                   .loop = rt->loop,
+                                   .http = rt->http,
+                                   .secrets = rt->secrets,
+                                   .key = find_key };
     rt->commit = (waldo__hook){ .fn = commit, .userdata = rt };
     waldo__loop_add_hook(rt->loop, &rt->commit);
     if (store->attach != NULL) {

@@ -64,6 +64,24 @@ static int64_t days_from_civil(int64_t year, int64_t month, int64_t day)
     return years * 365 + years / 4 - years / 100 + years / 400 + day_of_year - 719468;
 }
 
+static int64_t stamp_ms(int64_t year, int64_t month, int64_t day, const int64_t clock[3])
+{
+    return (((days_from_civil(year, month, day) * 24 + clock[0]) * 60 + clock[1]) * 60 + clock[2]) *
+           1000;
+}
+
+int64_t waldo__rfc3339_ms(waldo_str text)
+{
+    int64_t day, month, year, clock[3];
+
+    if (text.len < 20 || !parse_digits(text, 0, 4, &year) || !parse_digits(text, 5, 2, &month) ||
+        !parse_digits(text, 8, 2, &day) || !parse_digits(text, 11, 2, &clock[0]) ||
+        !parse_digits(text, 14, 2, &clock[1]) || !parse_digits(text, 17, 2, &clock[2])) {
+        return 0;
+    }
+    return stamp_ms(year, month, day, clock);
+}
+
 /* The date form that HTTP prescribes: "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110, 5.6.7). */
 static int parse_date(waldo_str text, int64_t *ret_ms)
 {
@@ -83,8 +101,7 @@ static int parse_date(waldo_str text, int64_t *ret_ms)
         !parse_digits(text, 23, 2, &second)) {
         return 0;
     }
-    *ret_ms =
-        (((days_from_civil(year, month, day) * 24 + hour) * 60 + minute) * 60 + second) * 1000;
+    *ret_ms = stamp_ms(year, month, day, (const int64_t[]){ hour, minute, second });
     return 1;
 }
 

@@ -235,7 +235,9 @@ static void resume(waldo__transfer *transfer)
 static void give_end(waldo__transfer *transfer)
 {
     transfer->in_callback = 1;
-    transfer->on_done(transfer->userdata, transfer->status, transfer->error);
+    if (transfer->on_done != NULL) {
+        transfer->on_done(transfer->userdata, transfer->status, transfer->error);
+    }
     waldo__transfer_free(transfer);
 }
 

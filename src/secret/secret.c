@@ -156,6 +156,15 @@ waldo_status waldo__secrets_put(waldo__secrets *secrets, const char *name, waldo
     return status;
 }
 
+void waldo__secrets_retire(waldo__secrets *secrets, const char *name)
+{
+    waldo__secret *secret = find(secrets, name);
+
+    if (secret != NULL) {
+        secret->current = 0;
+    }
+}
+
 waldo_status waldo__secrets_fetch(waldo__secrets *secrets, const waldo_keys *source,
                                   const char *name, int renew, waldo_error **ret_err)
 {

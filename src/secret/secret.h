@@ -26,6 +26,9 @@ void waldo__secrets_free(waldo__secrets *secrets); /* wipes */
 waldo_status waldo__secrets_put(waldo__secrets *secrets, const char *name, waldo_str value,
                                 int64_t expires_at);
 
+/* Nobody asks for it any more: it may be forgotten as a replaced value may. */
+void waldo__secrets_retire(waldo__secrets *secrets, const char *name);
+
 /*
  * Ask a source for a key unless it is held and fresh; renew forces it. WALDO_EAUTH names the key.
  */

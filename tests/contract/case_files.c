@@ -236,9 +236,13 @@ static void disk_full(void **state)
 {
     contract *c = *state;
     int fake = strcmp(c->backend->name, "fake") == 0;
-    char *bytes = waldo__zalloc(3000000);
+    char *bytes;
     outcome out;
 
+    if (!fake) {
+        NEED(c, WALDO_BACKEND_LIMITS);
+    }
+    bytes = waldo__zalloc(3000000);
     waldo_sandbox_unref(c->sandbox);
     c->sandbox = other_sandbox(c, fake ? "space=1000000" : "tmp=1m", NULL, WALDO_WORKSPACE_COPY);
     write_file(c, "/tmp/big", waldo__strn(bytes, 3000000), 0, &out);

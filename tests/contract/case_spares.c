@@ -110,9 +110,11 @@ static void the_next_sandbox_takes_one(void **state)
 
 static void other_recipes_take_none(void **state)
 {
-    static const char *const others[] = { "", "spares=1,env=A=2", "spares=1,env=A=1,env=B=1",
-                                          "spares=1,pids=77,env=A=1", "spares=1" };
     contract *c = *state;
+    const char *const others[] = { "", "spares=1,env=A=2", "spares=1,env=A=1,env=B=1",
+                                   offers(c, WALDO_BACKEND_NET_ALL) ? "spares=1,net=all,env=A=1"
+                                                                    : "spares=1,pids=77,env=A=1",
+                                   "spares=1" };
     waldo_sandbox *first = other_sandbox(c, "spares=1,env=A=1", NULL, WALDO_WORKSPACE_COPY);
     waldo_sandbox *same;
     char id[17];
@@ -179,7 +181,7 @@ static void closing_ends_them_at_any_moment(void **state)
             waldo_sandbox_unref(c->sandbox);
             c->sandbox = NULL;
             waldo_runtime_finish(c->rt);
-            c->rt = waldo_runtime_new(NULL);
+            c->rt = waldo_runtime_new(&WALDO_RUNTIME(.keys = WALDO_KEYS_FROM_ENV));
         }
     }
 }

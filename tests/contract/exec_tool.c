@@ -72,7 +72,8 @@ int main(int argc, char **argv)
     while (mode < 2 && strcmp(argv[3], modes[mode]) != 0) {
         mode++;
     }
-    rt = waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_WARN));
+    rt =
+        waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_WARN, .keys = WALDO_KEYS_FROM_ENV));
     spec = waldo_sandbox_spec_new(
         &WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(argv[1]), .workspace_mode = mode,
                             .workspace = strcmp(argv[2], "-") != 0 ? argv[2] : NULL));

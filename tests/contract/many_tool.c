@@ -181,7 +181,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: many-tool SANDBOX COUNT\n");
         return 2;
     }
-    all.rt = waldo_runtime_new(NULL);
+    all.rt = waldo_runtime_new(&WALDO_RUNTIME(.keys = WALDO_KEYS_FROM_ENV));
     spec = waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(argv[1])));
     all.sandbox = waldo_sandbox_new(all.rt, spec);
     waldo_sandbox_spec_unref(spec);

@@ -213,7 +213,8 @@ int contract_setup(void **state)
     char folder[] = "/tmp/waldo-contract-XXXXXX";
 
     c->backend = waldo__backend_find(waldo__str(contract_backend));
-    c->rt = waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_WARN));
+    c->rt =
+        waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_WARN, .keys = WALDO_KEYS_FROM_ENV));
     c->folder = strdup(mkdtemp(folder));
     chmod(c->folder, 0755);
     c->sandbox = other_sandbox(c, "", NULL, WALDO_WORKSPACE_COPY);

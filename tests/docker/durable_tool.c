@@ -253,7 +253,8 @@ int main(int argc, char **argv)
         return 2;
     }
     state_path = argv[2];
-    rt = waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_WARN));
+    rt =
+        waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_WARN, .keys = WALDO_KEYS_FROM_ENV));
     sandbox = make(argv[1]);
     while (sandbox != NULL && fgets(line, sizeof line, stdin) != NULL) {
         line[strcspn(line, "\n")] = '\0';

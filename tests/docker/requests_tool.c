@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     if (argc != 2) {
         return 2;
     }
-    rt = waldo_runtime_new(NULL);
+    rt = waldo_runtime_new(&WALDO_RUNTIME(.keys = WALDO_KEYS_FROM_ENV));
     spec = waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(argv[1])));
     sandbox = waldo_sandbox_new(rt, spec);
     how = WALDO_OK;

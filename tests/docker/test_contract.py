@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from dockerd import IMAGE
+from standin import Standin
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 CONTRACT = BUILD / "tests" / "contract"
@@ -49,6 +50,20 @@ def test_others(backend, group):
     contract(backend, backend, group)
 
 
+@pytest.fixture(scope="module")
+def cloud():
+    with Standin("e2b") as standin:
+        yield standin
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the stand-in's machines have one user then, and the hand needs root too")
+@pytest.mark.parametrize("group", GROUPS.split("|"))
+def test_e2b(cloud, group):
+    at = f"http://127.0.0.1:{cloud.port}"
+    contract("e2b", "e2b", group, "base", {"E2B_API_KEY": "e2b_contract", "E2B_API_URL": at, "E2B_SANDBOX_URL": at})
+    cloud.reset()
+
+
 def test_apply_patch(engine):
     """The worked cases, as on fake and local."""
     golden = pathlib.Path(__file__).parents[1] / "tools" / "golden"
@@ -69,7 +84,7 @@ def test_local_faults():
 
 def test_table(capsys):
     """Last: what passes where."""
-    columns = ["fake", "local", "docker", "docker, no hand", "podman"]
+    columns = ["fake", "local", "docker", "docker, no hand", "podman", "e2b"]
     width = max((len(f"{group}: {case}") for group, case in FOUND), default=0)
     lines = [" " * width + "  " + "  ".join(f"{column:15}" for column in columns)]
     for (group, case), words in FOUND.items():

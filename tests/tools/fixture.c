@@ -28,7 +28,7 @@ int fixture_setup(void **state)
     fixture *f = calloc(1, sizeof *f);
     waldo_sandbox_spec *spec = waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = backends));
 
-    f->rt = waldo_runtime_new(NULL);
+    f->rt = waldo_runtime_new(&WALDO_RUNTIME(.keys = WALDO_KEYS_FROM_ENV));
     f->sandbox = waldo_sandbox_new(f->rt, spec);
     f->max_output = 40000;
     waldo__buf_init(&f->transcript, 64 * 1024 * 1024);

@@ -47,7 +47,11 @@ typedef struct waldo_backend_option {
     waldo_str value;
 } waldo_backend_option;
 
-enum { WALDO_BACKEND_FIND = 1u << 0 /* of waldo_backend_spec.flags */ };
+/** Of waldo_backend_spec.flags. */
+enum {
+    WALDO_BACKEND_FIND = 1u << 0,
+    WALDO_BACKEND_LEASE = 1u << 1 /* lease_ms was asked for, and is not what a name brings along */
+};
 
 /** What a machine is to be. Everything is borrowed for the call. */
 typedef struct waldo_backend_spec {
@@ -97,6 +101,12 @@ typedef struct waldo_backend_env {
     struct waldo__secrets *secrets;
     void (*log)(struct waldo__loop *loop, waldo_log_level level, const char *area,
                 const char *line);
+    /**
+     * Have a key of this name in secrets, from the host's source of keys unless it is there; renew:
+     * ask the source again, for a provider has refused it. WALDO_EAUTH names the key.
+     */
+    waldo_status (*key)(const struct waldo_backend_env *env, const char *name, int renew,
+                        waldo_error **ret_err);
 } waldo_backend_env;
 
 /** One machine of a backend; the backend's own. */

@@ -1,0 +1,158 @@
+/* Processes in the sandbox: a server stream of the Connect protocol, in JSON. */
+#include "base/alloc.h"
+#include "base/base64.h"
+#include "base/error.h"
+#include "e2b.h"
+
+enum { MESSAGE_MAX = 16 * 1024 * 1024 };
+
+void waldo__e2b_stream_init(e2b_stream *stream, const e2b_place *place, void *userdata)
+{
+    *stream = (e2b_stream){ .bytes = WALDO__BUF_INIT(MESSAGE_MAX) };
+    waldo__e2b_call_init(&stream->call, place, userdata);
+    waldo__connect_init(&stream->frames, MESSAGE_MAX);
+}
+
+void waldo__e2b_stream_free(e2b_stream *stream)
+{
+    waldo__e2b_call_free(&stream->call);
+    waldo__connect_free(&stream->frames);
+    waldo__buf_free(&stream->bytes);
+    waldo_error_free(stream->failure);
+    stream->failure = NULL;
+}
+
+/* Absent stdin would mean an open one (envd, process.proto). No shell profile is read. */
+static void put_start(waldo__buf *out, const char *script, const char *const *args, int with_stdin)
+{
+    waldo__buf text = WALDO__BUF_INIT(out->max);
+    waldo__json_writer jw;
+
+    waldo__json_writer_init(&jw, &text);
+    waldo__jw_object(&jw, NULL);
+    waldo__jw_object(&jw, "process");
+    waldo__jw_str(&jw, "cmd", WALDO__S("/bin/sh"));
+    waldo__jw_array(&jw, "args");
+    waldo__jw_str(&jw, NULL, WALDO__S("-c"));
+    waldo__jw_str(&jw, NULL, waldo__str(script));
+    for (; *args != NULL; args++) {
+        waldo__jw_str(&jw, NULL, waldo__str(*args));
+    }
+    waldo__jw_end(&jw, ']');
+    waldo__jw_str(&jw, "cwd", WALDO__S("/"));
+    waldo__jw_end(&jw, '}');
+    waldo__jw_bool(&jw, "stdin", with_stdin);
+    waldo__jw_end(&jw, '}');
+    if (text.status == WALDO_OK) {
+        waldo__connect_put(out, waldo__buf_str(&text));
+    }
+    waldo__buf_free(&text);
+}
+
+void waldo__e2b_stream_start(e2b_stream *stream, const e2b_request *limits, const char *script,
+                             const char *const *args, int with_stdin,
+                             waldo_status (*on_bytes)(void *userdata, waldo_str bytes),
+                             e2b_call_fn done)
+{
+    e2b_request request = *limits;
+
+    request.method = "POST";
+    request.path = "/process.Process/Start";
+    request.type = "application/connect+json";
+    request.in_sandbox = 1;
+    request.replay = WALDO__REPLAY_NEVER;
+    put_start(&stream->call.body, script, args, with_stdin);
+    stream->call.on_bytes = on_bytes;
+    waldo__e2b_call_start(&stream->call, &request, done);
+}
+
+/* Zero is not said, and what is said may be a number or its text (ProtoJSON). */
+static int64_t number(const waldo__json_value *object, const char *key, const char *other)
+{
+    const waldo__json_value *value = waldo__json_get(object, key);
+    int64_t found = 0;
+    waldo_str text;
+
+    value = value != NULL ? value : waldo__json_get(object, other);
+    if (waldo__json_str(value, &text)) {
+        waldo__str_int(text, &found);
+    } else {
+        waldo__json_int(value, &found);
+    }
+    return found;
+}
+
+/* What a feed is for. */
+typedef struct feeding {
+    e2b_stream *stream;
+    e2b_event_fn fn;
+    void *userdata;
+} feeding;
+
+static waldo_status on_data(const feeding *to, const waldo__json_value *data)
+{
+    waldo__buf *bytes = &to->stream->bytes;
+    waldo_str text = waldo__json_get_str(data, "stdout");
+    e2b_event event = text.len > 0 ? E2B_OUTPUT : E2B_DIAGNOSTIC;
+
+    text = text.len > 0 ? text : waldo__json_get_str(data, "stderr");
+    waldo__buf_clear(bytes);
+    if (waldo__base64_decode(text, bytes) != WALDO_OK) {
+        return WALDO_EPROTO;
+    }
+    return bytes->len > 0 ? to->fn(to->userdata, event, 0, waldo__buf_str(bytes)) : WALDO_OK;
+}
+
+static waldo_status on_message(void *userdata, int last, waldo_str message)
+{
+    const feeding *to = userdata;
+    waldo__json *doc = NULL;
+    const waldo__json_value *event;
+    const waldo__json_value *found;
+    waldo_status status = WALDO_OK;
+
+    if (last) {
+        return waldo__e2b_end_error(&to->stream->call, message, &to->stream->failure) ==
+                       WALDO_ENOMEM
+                   ? WALDO_ENOMEM
+                   : WALDO_OK;
+    }
+    if (waldo__json_parse(message, NULL, &doc, NULL) != WALDO_OK) {
+        return WALDO_EPROTO;
+    }
+    event = waldo__json_get(waldo__json_root(doc), "event");
+    if ((found = waldo__json_get(event, "data")) != NULL) {
+        status = on_data(to, found);
+    } else if ((found = waldo__json_get(event, "start")) != NULL) {
+        status = to->fn(to->userdata, E2B_STARTED, number(found, "pid", ""), WALDO__S(""));
+    } else if ((found = waldo__json_get(event, "end")) != NULL) {
+        status = to->fn(to->userdata, E2B_ENDED, number(found, "exitCode", "exit_code"),
+                        waldo__json_get_str(found, "status"));
+    }
+    waldo__json_free(doc);
+    return status;
+}
+
+waldo_status waldo__e2b_stream_feed(e2b_stream *stream, waldo_str bytes, e2b_event_fn fn,
+                                    void *userdata)
+{
+    feeding to = { stream, fn, userdata };
+
+    return waldo__connect_feed(&stream->frames, bytes, on_message, &to);
+}
+
+waldo_status waldo__e2b_stream_status(e2b_stream *stream, waldo_status status,
+                                      const waldo_error *error, waldo_error **ret_err)
+{
+    if (status == WALDO_OK && stream->failure != NULL) {
+        status = waldo_error_status(stream->failure);
+        waldo__error_copy_to(ret_err, stream->failure);
+    } else if (status == WALDO_OK && !waldo__connect_ended(&stream->frames)) {
+        status = waldo_error_set(ret_err, WALDO_ETRUNCATED, WALDO_CLASS_PROTOCOL,
+                                 "e2b: %s: the stream ended before its end mark",
+                                 stream->call.request.what);
+    } else if (status != WALDO_OK) {
+        waldo__error_copy_to(ret_err, error);
+    }
+    return status;
+}
