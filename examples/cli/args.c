@@ -184,6 +184,11 @@ static int set_max_turns(args *a, const char *value)
     return parse_count(value, &a->max_turns);
 }
 
+static int set_max_output(args *a, const char *value)
+{
+    return parse_count(value, &a->max_output);
+}
+
 static int set_temperature(args *a, const char *value)
 {
     a->has_temperature = 1;
@@ -316,6 +321,8 @@ static const option_row rows[] = {
     { 'f', 0, "facts", "FILE", "sizes and prices of models, as JSON", set_facts },
     { 'R', 0, "record", "FILE",
       "write what goes to and from the model; -m replay:FILE reads it again", set_record },
+    { 'u', 0, "max-output", "TOKENS", "what one answer may be at most; default: the server's",
+      set_max_output },
     { 'T', 0, "temperature", "X", "sampling temperature", set_temperature },
     { 'c', 0, "tool-choice", "auto|required|none|TOOL", "how the first request must use tools",
       set_tool_choice },

@@ -43,6 +43,7 @@ typedef struct args {
     const char *out_dir;
     long jobs;
     long max_turns;
+    long max_output; /* tokens; 0: the server's default */
     double max_time_s;
     double max_cost;
     const char *facts;      /* a file */

@@ -8,8 +8,8 @@
 
 const command commands[] = {
     { "run", "[options] [--] PROMPT", "give one prompt to an agent; PROMPT - reads standard input",
-      "mkHswMpagAIejoNLbfRTcExCqv", EXIT_USAGE, cmd_run },
-    { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAINLbfRTEcxCqv",
+      "mkHswMpagAIejoNLbfRuTcExCqv", EXIT_USAGE, cmd_run },
+    { "chat", "[options]", "talk with an agent, a line a turn", "mkHswMpaAINLbfRuTEcxCqv",
       EXIT_USAGE, cmd_chat },
     { "exec", "[options] [--] COMMAND [ARG]...",
       "run one command in a sandbox and pass its exit code on", "swMOEitv", EXIT_EXEC_FAILED,

@@ -48,7 +48,8 @@ waldo_sandbox_spec *make_spec(const args *a, int64_t command_timeout_ms)
 
 waldo_model *make_model(const args *a)
 {
-    return waldo_model_new(&WALDO_MODEL(.model = a->model, .key_name = a->key));
+    return waldo_model_new(&WALDO_MODEL(.model = a->model, .key_name = a->key,
+                                        .max_output_tokens = (uint32_t)a->max_output));
 }
 
 int check_directory(const args *a)

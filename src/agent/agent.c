@@ -54,7 +54,7 @@ static void take_model(waldo_agent *agent, const waldo_agent_options *options)
     waldo__error_copy_to(&agent->error, waldo_model_error(agent->model));
 }
 
-/* Patience is the first model's; everything else of its options may be its vendor's alone. */
+/* Patience and the bound of an answer are the first model's; everything else of its options may be its vendor's alone. */
 static void take_fallbacks(waldo_agent *agent, const char *const *models)
 {
     const waldo_model_options *first = waldo__model_options(agent->model);
@@ -66,10 +66,11 @@ static void take_fallbacks(waldo_agent *agent, const char *const *models)
             waldo__error_nomem(&agent->error);
             return;
         }
-        *slot = waldo_model_new(&WALDO_MODEL(.model = *models, .max_retries = first->max_retries,
-                                             .no_retries = first->no_retries,
-                                             .idle_timeout_ms = first->idle_timeout_ms,
-                                             .connect_timeout_ms = first->connect_timeout_ms));
+        *slot = waldo_model_new(
+            &WALDO_MODEL(.model = *models, .max_output_tokens = first->max_output_tokens,
+                         .max_retries = first->max_retries, .no_retries = first->no_retries,
+                         .idle_timeout_ms = first->idle_timeout_ms,
+                         .connect_timeout_ms = first->connect_timeout_ms));
         if (*slot == NULL) {
             agent->fallbacks.count--;
             waldo__error_nomem(&agent->error);

@@ -59,6 +59,15 @@ def test_options_may_stand_behind_the_prompt(agent, chat):
     assert request["temperature"] == 0 and "be brief" in json.dumps(request["messages"][0])
 
 
+def test_an_answer_can_be_bounded(agent, chat):
+    chat.queue({"text": "and so", "finish": "length"})
+    done = agent("run", "--max-output", "7", "x")
+    assert done.returncode == 3 and "output limit" in done.stderr
+    request = chat.requests()[0]["json"]
+    assert 7 in (request.get("max_tokens"), request.get("max_completion_tokens"))
+    assert agent("run", "--max-output", "0", "x").returncode == 2 and len(chat.requests()) == 1
+
+
 @pytest.mark.parametrize("prompt", [b"\xff", b"caf\xe9", b"\xed\xa0\x80"])
 def test_a_prompt_that_is_not_utf8_is_refused_before_any_request(agent, chat, prompt):
     for done in (agent("run", prompt), agent("run", "-", input=prompt, text=False)):
