@@ -54,7 +54,10 @@ static void take_model(waldo_agent *agent, const waldo_agent_options *options)
     waldo__error_copy_to(&agent->error, waldo_model_error(agent->model));
 }
 
-/* Patience and the bound of an answer are the first model's; everything else of its options may be its vendor's alone. */
+/*
+ * Patience and the bound of an answer are the first model's; everything else of its options may be
+ * its vendor's alone.
+ */
 static void take_fallbacks(waldo_agent *agent, const char *const *models)
 {
     const waldo_model_options *first = waldo__model_options(agent->model);
