@@ -67,7 +67,7 @@ const cases = {
       const failed = await fails(commands.run("exit 3"), "CommandExitError");
       assert.deepEqual([failed.exitCode, failed.error], [3, "exit status 3"]);
       assert.equal((await fails(commands.run("kill -9 $$"), "CommandExitError")).exitCode, -1);
-      assert.equal((await commands.run("id -un", { user: "root" })).stdout, "root\n");
+      assert.equal((await commands.run("echo $USER ~", { user: "root" })).stdout, "root /root\n");
       await fails(commands.run("true", { user: "zz" }), "AuthenticationError", /invalid username/);
       await fails(commands.run("true", { cwd: "/missing" }), "InvalidArgumentError", /does not exist/);
       await fails(commands.run("sleep 60", { timeoutMs: 300 }), "TimeoutError");

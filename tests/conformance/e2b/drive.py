@@ -60,7 +60,7 @@ def commands():
         assert (done.exit_code, done.stdout, done.stderr) == (0, "out\n/tmp\nb c\n", "err\n"), done
         assert fails(e2b.CommandExitException, made.commands.run, "exit 3").exit_code == 3
         assert fails(e2b.CommandExitException, made.commands.run, "kill -9 $$").exit_code == -1
-        assert made.commands.run("id -un", user="root").stdout == "root\n"
+        assert made.commands.run("echo $USER ~", user="root").stdout == "root /root\n"
         fails(e2b.AuthenticationException, made.commands.run, "true", user="zz")
         fails(e2b.InvalidArgumentException, made.commands.run, "true", cwd="/missing")
         fails(e2b.TimeoutException, made.commands.run, "sleep 60", timeout=0.5)

@@ -47,7 +47,8 @@ class Exchange:
         if route:
             self.record["vm"], self.record["port"] = route
         self.state.received(self.record)
-        self.fault = self.state.faults.take(method, path, self.record["vm"])
+        with self.state.changed:
+            self.fault = self.state.faults.take(method, path, self.record["vm"])
         if streamed:
             self.pieces = self.kept(self.peer.parts(self.low))
         self.before()
@@ -201,7 +202,8 @@ class Exchange:
     def relay(self, vm, connection, method, target):
         headers = [(name, value) for name, value in self.record["headers"] if name.lower() not in HOP]
         headers.append(("Connection", "close"))
-        connection.ask(method, target, headers, self.record["raw"] if self.pieces is None else self.pieces)
+        body = self.record["raw"] if self.pieces is None else self.pieces
+        connection.ask(method, target, headers, body, self.low.get("content-length"))
         try:
             status, headers = connection.answer()
         except (send.Gone, OSError):

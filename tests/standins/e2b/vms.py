@@ -30,7 +30,7 @@ ROOT = """--die-with-parent --unshare-pid --unshare-net --unshare-ipc --unshare-
     --ro-bind-try /etc/alternatives /etc/alternatives --ro-bind-try /etc/ld.so.cache /etc/ld.so.cache
     --proc /proc --dev /dev --perms 1777 --tmpfs /dev/shm --dir /etc --dir /home --dir /var --dir /tmp""".split()
 AS_ROOT = ["--cap-drop", "ALL", *CAPABILITIES]
-AS_OTHERS = "--unshare-user --uid 1000 --gid 1000".split()
+AS_OTHERS = "--unshare-user --uid 0 --gid 0".split()  # the one number there is: both root and user
 
 
 def keyed(text):
@@ -87,15 +87,17 @@ class Connection(http1.Reader):
         self.wait(self.request)
         super().more()
 
-    def ask(self, method, target, headers, body):
-        """Send a request; `body` is bytes, or pieces to be sent as chunks."""
-        chunked = not isinstance(body, bytes)
-        framing = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", len(body))
+    def ask(self, method, target, headers, body, length=None):
+        """Send a request; `body` is bytes, or pieces: so many bytes together, else sent as chunks."""
+        whole = isinstance(body, bytes)
+        chunked = not whole and length is None
+        length = len(body) if whole else length
+        framing = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", length)
         lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in [*headers, framing])]
-        self.request.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + (b"" if chunked else body))
+        self.request.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + (body if whole else b""))
+        for part in () if whole else body:
+            self.request.sendall(b"%x\r\n%s\r\n" % (len(part), part) if chunked else part)
         if chunked:
-            for part in body:
-                self.request.sendall(b"%x\r\n%s\r\n" % (len(part), part))
             self.request.sendall(b"0\r\n\r\n")
 
     def answer(self):

@@ -184,10 +184,10 @@ class Server(http1.Server):
 
 def furnish():
     """The files that a machine has when it starts."""
-    uid = 1000 if users.may_change() else os.getuid()
-    texts = {"passwd": f"root:x:0:0:root:/root:/bin/bash\nuser:x:{uid}:{uid}::/home/user:/bin/bash\n"
+    uid = 1000 if users.may_change() else 0
+    texts = {"passwd": f"user:x:{uid}:{uid}::/home/user:/bin/bash\nroot:x:0:0:root:/root:/bin/bash\n"
                        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-             "group": f"root:x:0:\nuser:x:{uid}:\nnogroup:x:65534:\n", "hosts": "127.0.0.1 localhost\n",
+             "group": f"user:x:{uid}:\nroot:x:0:\nnogroup:x:65534:\n", "hosts": "127.0.0.1 localhost\n",
              "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n", "hostname": "e2b.local\n",
              "profile": "export PS1='$ '\n"}
     for name, text in texts.items():
