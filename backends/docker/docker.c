@@ -584,6 +584,45 @@ static void docker_channel_op(waldo_machine *machine, const waldo_backend_call *
     waldo__task_queue(machine->engine.env->loop, &machine->channel_task);
 }
 
+/* Whoever may use the engine may have been faster: "already paused", "is not paused". */
+static void on_frozen(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+    waldo_str said = waldo__buf_str(&machine->call.answer);
+    waldo_error *made = NULL;
+
+    if (status != WALDO_OK || (machine->call.http_status != 204 &&
+                               waldo__str_search(said, WALDO__S("already paused"), 0) == said.len &&
+                               waldo__str_search(said, WALDO__S("not paused"), 0) == said.len)) {
+        status = waldo__docker_call_error(&machine->call, status, error,
+                                          "pausing the container, or letting it go on", &made);
+    }
+    machine->done(machine->userdata, status, made);
+    waldo_error_free(made);
+}
+
+static void freeze(waldo_machine *machine, const char *how, const waldo_backend_call *call,
+                   waldo_backend_done_fn done)
+{
+    machine->done = done;
+    machine->userdata = call->userdata;
+    machine->deadline_ns = call->deadline_ns;
+    waldo__buf_clear(&machine->call.body);
+    waldo__docker_begin(machine, "POST", how, DOCKER_SLOW_MS, on_frozen);
+}
+
+static void docker_pause(waldo_machine *machine, const waldo_backend_call *call,
+                         waldo_backend_done_fn done)
+{
+    freeze(machine, "/pause", call, done);
+}
+
+static void docker_resume(waldo_machine *machine, const waldo_backend_call *call,
+                          waldo_backend_done_fn done)
+{
+    freeze(machine, "/unpause", call, done);
+}
+
 static void complete_close(void *userdata)
 {
     waldo_machine *machine = userdata;
@@ -681,11 +720,12 @@ static void docker_describe(const waldo_machine *machine, waldo_machine_info *re
     ret_info->reached = machine->reached;
     if (machine->options.place > 0) {
         ret_info->flags = WALDO_MACHINE_REJOINS | WALDO_MACHINE_FOREIGN;
-        ret_info->caps &= ~(uint32_t)(WALDO_BACKEND_NET_ALL | WALDO_BACKEND_LIMITS);
+        ret_info->caps &= ~(uint32_t)(WALDO_BACKEND_NET_ALL | WALDO_BACKEND_LIMITS |
+                                      WALDO_BACKEND_PAUSE); /* others may use it */
     }
     if (machine->options.main != DOCKER_MAIN_HAND) {
         ret_info->caps = WALDO_BACKEND_EXEC1 | WALDO_BACKEND_FILES | WALDO_BACKEND_NET_ALL |
-                         WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE;
+                         WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE | WALDO_BACKEND_PAUSE;
         ret_info->note = machine->note.len > 0 ? waldo__buf_str(&machine->note).ptr : NULL;
     }
 }
@@ -711,7 +751,7 @@ const waldo_backend_ops waldo__backend_docker = {
     .caps = WALDO_BACKEND_CHANNEL | WALDO_BACKEND_STDIN | WALDO_BACKEND_SIGNAL |
             WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_PTY | WALDO_BACKEND_ATTACH |
             WALDO_BACKEND_NET_ALL | WALDO_BACKEND_LIMITS | WALDO_BACKEND_SEPARATE |
-            WALDO_BACKEND_ADOPT,
+            WALDO_BACKEND_ADOPT | WALDO_BACKEND_PAUSE,
     .parse = docker_parse,
     .probe = waldo__docker_probe,
     .list_sandboxes = waldo__docker_list,
@@ -730,6 +770,8 @@ const waldo_backend_ops waldo__backend_docker = {
     .file_mkdir = waldo__docker_file_mkdir,
     .file_rename = waldo__docker_file_rename,
     .restore = waldo__docker_restore,
+    .pause = docker_pause,
+    .resume = docker_resume,
     .describe = docker_describe,
     .detach = docker_detach,
     .check = waldo__docker_check,

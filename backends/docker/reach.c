@@ -188,11 +188,6 @@ static waldo_status not_running(const waldo_machine *machine, const waldo__json_
 {
     const char *shown = machine->options.name != NULL ? machine->options.name : machine->name;
 
-    if (waldo__str_is(status, "paused")) {
-        return waldo_error_set(ret_err, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
-                               "docker: the machine %s is paused: docker unpause %s", shown,
-                               machine->name);
-    }
     return waldo_error_set(
         ret_err, WALDO_ELOST, WALDO_CLASS_BACKEND,
         "docker: the machine %s has ended (%.*s, exit code %lld); remove it with "
@@ -216,9 +211,20 @@ static int is_shared(const waldo__json_value *root)
     return 0;
 }
 
+static void on_unpaused(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+
+    if (status != WALDO_OK || machine->looks++ >= LOOKS) {
+        waldo__docker_open_failed(machine, status, error, "letting the container go on");
+    } else {
+        waldo__docker_reach(machine); /* whoever let it go on */
+    }
+}
+
 /*
  * What to do with a container that is there. WALDO_PENDING: wait for another process; WALDO_AGAIN:
- * that one has died on the way, go on where it stopped.
+ * that one has died on the way, go on where it stopped; WALDO_EBUSY: it is paused, let it go on.
  */
 static waldo_status judge(waldo_machine *machine, const waldo__json_value *root,
                           waldo_error **ret_err)
@@ -235,6 +241,9 @@ static waldo_status judge(waldo_machine *machine, const waldo__json_value *root,
     }
     if (waldo__str_is(word, "running")) {
         return take(machine, root, ret_err);
+    }
+    if (waldo__str_is(word, "paused")) {
+        return WALDO_EBUSY;
     }
     /* Another process is making it, or it removes itself just now. */
     if (machine->saved_run == NULL && machine->looks < LOOKS && (made || ending)) {
@@ -275,6 +284,10 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
         status = judge(machine, waldo__json_root(doc), &made);
     }
     waldo__json_free(doc);
+    if (status == WALDO_EBUSY) {
+        waldo__docker_begin(machine, "POST", "/unpause", DOCKER_SLOW_MS, on_unpaused);
+        return;
+    }
     if (status == WALDO_AGAIN) {
         waldo__docker_make(machine); /* from the image on, which says what hand it is to be */
         return;

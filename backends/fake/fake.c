@@ -20,6 +20,8 @@ struct waldo_machine {
     fake_tree tree;
     int64_t lose_after; /* operations until the machine is lost; -1: never */
     int lost;
+    int paused;
+    int fails; /* 1: pause, 2: resume */
 };
 
 typedef enum op_kind { OP_DONE, OP_BYTES, OP_INFOS, OP_EXEC } op_kind;
@@ -169,7 +171,7 @@ static op *op_new(waldo__loop *loop, waldo_machine *machine, const waldo_backend
 /* Count an operation; the machine dies under the one after lose_after. */
 static int still_there(waldo_machine *machine)
 {
-    if (machine->lose_after == 0) {
+    if (machine->lose_after == 0 || machine->paused) { /* which nobody uses */
         machine->lost = 1;
     } else if (machine->lose_after > 0) {
         machine->lose_after--;
@@ -209,8 +211,10 @@ static waldo_status fake_parse(const waldo_backend_spec *spec, waldo_error **ret
         return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
                                "fake: takes no target, write \"fake:\"");
     }
-    if (fail.len > 0 && !waldo__str_is(fail, "open")) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "fake: fail must be open");
+    if (fail.len > 0 && !waldo__str_is(fail, "open") && !waldo__str_is(fail, "pause") &&
+        !waldo__str_is(fail, "resume")) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "fake: fail must be open, pause or resume");
     }
     for (size_t i = 0; i < WALDO__COUNT(numbers); i++) {
         if (option(spec, numbers[i]).len > 0 && option_number(spec, numbers[i], -1) < 0) {
@@ -255,6 +259,9 @@ static waldo_status fake_open(const waldo_backend_env *env, const waldo_backend_
     }
     machine->loop = env->loop;
     machine->lose_after = option_number(spec, "lose_after", -1);
+    machine->fails = waldo__str_is(option(spec, "fail"), "pause")    ? 1
+                     : waldo__str_is(option(spec, "fail"), "resume") ? 2
+                                                                     : 0;
     o = waldo__fake_tree_init(&machine->tree, space) == WALDO_OK
             ? op_new(env->loop, machine, call, OP_DONE)
             : NULL;
@@ -296,6 +303,36 @@ static void fake_close(waldo_machine *machine, const waldo_backend_call *call,
     o->done.plain = done;
     o->is_close = 1;
     op_end(o, WALDO_OK, NULL);
+}
+
+static void set_paused(waldo_machine *machine, int paused, const waldo_backend_call *call,
+                       waldo_backend_done_fn done)
+{
+    op *o = op_new(machine->loop, machine, call, OP_DONE);
+
+    if (o == NULL) {
+        done(call->userdata, WALDO_ENOMEM, NULL);
+        return;
+    }
+    o->done.plain = done;
+    if (machine->fails == (paused ? 1 : 2)) {
+        op_end(o, WALDO_EUNAVAILABLE, paused ? "told to fail by fail=pause" : "by fail=resume");
+        return;
+    }
+    machine->paused = paused;
+    op_end(o, WALDO_OK, NULL);
+}
+
+static void fake_pause(waldo_machine *machine, const waldo_backend_call *call,
+                       waldo_backend_done_fn done)
+{
+    set_paused(machine, 1, call, done);
+}
+
+static void fake_resume(waldo_machine *machine, const waldo_backend_call *call,
+                        waldo_backend_done_fn done)
+{
+    set_paused(machine, 0, call, done);
 }
 
 /* ---- commands ---- */
@@ -578,7 +615,8 @@ const waldo_backend_ops waldo__backend_fake = {
     .about = "a file tree and a few commands in memory, for tests and dry runs",
     .option_names = option_names,
     .isolation = WALDO_ISOLATION_NONE,
-    .caps = WALDO_BACKEND_EXEC1 | WALDO_BACKEND_FILES | WALDO_BACKEND_SEPARATE,
+    .caps =
+        WALDO_BACKEND_EXEC1 | WALDO_BACKEND_FILES | WALDO_BACKEND_SEPARATE | WALDO_BACKEND_PAUSE,
     .parse = fake_parse,
     .probe = fake_probe,
     .open = fake_open,
@@ -592,4 +630,6 @@ const waldo_backend_ops waldo__backend_fake = {
     .file_remove = fake_remove,
     .file_mkdir = fake_mkdir,
     .file_rename = fake_rename,
+    .pause = fake_pause,
+    .resume = fake_resume,
 };

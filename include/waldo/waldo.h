@@ -16,6 +16,7 @@
 #include <waldo/generation.h>
 #include <waldo/keys.h>
 #include <waldo/log.h>
+#include <waldo/machine.h>
 #include <waldo/model.h>
 #include <waldo/run.h>
 #include <waldo/runtime.h>

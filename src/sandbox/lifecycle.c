@@ -74,7 +74,7 @@ void waldo__live_drop_machine(waldo_sandbox *sandbox)
         ops_of(sandbox)->abandon(sandbox->machine);
     }
     sandbox->machine = NULL;
-    sandbox->was_open = 0;
+    sandbox->was_open = sandbox->pausing = sandbox->resuming = 0;
     waldo__background_lost(sandbox);
     waldo_error_free(sandbox->broke);
     sandbox->broke = NULL;
@@ -118,6 +118,7 @@ static void rejoin_failed(waldo_sandbox *sandbox, waldo_status status, const wal
                     error != NULL ? waldo_error_message(error) : waldo_status_text(status));
     waldo_error_free(sandbox->broke);
     sandbox->broke = NULL;
+    sandbox->resuming = 0;
     sandbox->state = WALDO__LIVE_OPEN;
     waldo__live_lose(sandbox, both);
     waldo__background_lost(sandbox);
@@ -274,14 +275,27 @@ static int do_without(waldo_sandbox *sandbox, const waldo_error *error)
 static void on_channel(void *userdata, waldo_status status, waldo_channel *channel,
                        const waldo_error *error);
 
+static void join(waldo_sandbox *sandbox)
+{
+    waldo_backend_call call = call_until(sandbox, OPEN_MS);
+
+    ops_of(sandbox)->channel(sandbox->machine, &call, on_channel);
+}
+
+/* What its background commands came to, another session will tell. */
+static void end_session(waldo_sandbox *sandbox)
+{
+    waldo__hand_free(sandbox->hand);
+    sandbox->hand = NULL;
+    waldo__background_unknown(sandbox);
+}
+
 /*
  * A stream may break while the machine goes on: with its network, or the engine's process. Another
  * is tried once, for a machine that goes on without one; plain commands have ended as lost.
  */
 static int rejoin(waldo_sandbox *sandbox, const waldo_error *error)
 {
-    waldo_backend_call call = call_until(sandbox, OPEN_MS);
-
     if (sandbox->state != WALDO__LIVE_OPEN || !sandbox->was_open || !waldo__live_rejoins(sandbox) ||
         !waldo__hand_broke(sandbox->hand) ||
         waldo__now_ns() - sandbox->joined_ns < REST_MS * WALDO__NS_PER_MS) {
@@ -291,12 +305,46 @@ static int rejoin(waldo_sandbox *sandbox, const waldo_error *error)
     if (sandbox->broke == NULL) {
         return 0;
     }
-    waldo__hand_free(sandbox->hand);
-    sandbox->hand = NULL;
+    end_session(sandbox);
     sandbox->state = WALDO__LIVE_OPENING;
-    waldo__background_unknown(sandbox);
-    ops_of(sandbox)->channel(sandbox->machine, &call, on_channel);
+    join(sandbox);
     return 1;
+}
+
+/* The stream of a machine that is paused, or is about to go on. 1: that makes another. */
+static int lost_while_paused(waldo_sandbox *sandbox)
+{
+    if (sandbox->state != WALDO__LIVE_PAUSED && !sandbox->resuming) {
+        return 0;
+    }
+    if (waldo__live_rejoins(sandbox) && waldo__hand_broke(sandbox->hand)) {
+        end_session(sandbox);
+        return 1;
+    }
+    if (sandbox->state == WALDO__LIVE_PAUSED) {
+        sandbox->state = WALDO__LIVE_OPEN;
+        sandbox->pausing = 0;
+    }
+    return 0;
+}
+
+void waldo__live_resumed(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error)
+{
+    if (!sandbox->resuming) {
+        return; /* it is lost, or being closed */
+    }
+    sandbox->resuming = 0;
+    if (status != WALDO_OK) {
+        opening_failed(sandbox, status, error);
+    } else if (sandbox->hand == NULL && (sandbox->info.caps & WALDO_BACKEND_CHANNEL) != 0) {
+        join(sandbox);
+    } else {
+        waldo_error_free(sandbox->broke);
+        sandbox->broke = NULL;
+        sandbox->state = WALDO__LIVE_OPEN;
+        waldo__live_news(sandbox, "resumed", "%s: the machine goes on", ops_of(sandbox)->name);
+        waldo__ops_start(sandbox);
+    }
 }
 
 static void hand_lost(void *userdata, const waldo_error *error)
@@ -304,7 +352,7 @@ static void hand_lost(void *userdata, const waldo_error *error)
     waldo_sandbox *sandbox = userdata;
 
     waldo__live_hold(sandbox);
-    if (do_without(sandbox, error)) {
+    if (lost_while_paused(sandbox) || do_without(sandbox, error)) {
         waldo__live_release(sandbox);
         return;
     }
@@ -329,6 +377,12 @@ static void on_channel(void *userdata, waldo_status status, waldo_channel *chann
                                         .ready = hand_ready,
                                         .lost = hand_lost };
 
+    if (sandbox->state != WALDO__LIVE_OPENING) { /* closed meanwhile */
+        if (channel != NULL) {
+            channel->ops->close(channel);
+        }
+        return;
+    }
     waldo__live_hold(sandbox);
     if (status == WALDO_OK) {
         status = waldo__hand_new(sandbox->env->loop, channel, waldo__deadline_ns(HELLO_MS), &events,
@@ -352,9 +406,7 @@ static void on_open(void *userdata, waldo_status status, const waldo_error *erro
     if (status != WALDO_OK) {
         opening_failed(sandbox, status, less != NULL ? less : error);
     } else if ((sandbox->info.caps & WALDO_BACKEND_CHANNEL) != 0) {
-        waldo_backend_call call = call_until(sandbox, OPEN_MS);
-
-        ops_of(sandbox)->channel(sandbox->machine, &call, on_channel);
+        join(sandbox);
     } else {
         waldo__live_machine_ready(sandbox);
     }
@@ -606,6 +658,13 @@ void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why, int64_t gr
     if (before == WALDO__LIVE_NEW && sandbox->ops.next == &sandbox->ops) {
         sandbox->state = WALDO__LIVE_NEW; /* nothing was ever there: no news */
         waldo__live_leave(sandbox);
+        return;
+    }
+    if (before == WALDO__LIVE_PAUSED || sandbox->broke != NULL) {
+        waldo__ops_end_waiting(sandbox, WALDO_ECANCELED, NULL);
+        sandbox->settled = 1; /* there is no session in which a hand could be asked */
+        sandbox->resuming = 0;
+        close_soon(sandbox);
         return;
     }
     if (before != WALDO__LIVE_OPEN) {

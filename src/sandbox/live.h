@@ -51,6 +51,7 @@ typedef enum waldo__live_state {
     WALDO__LIVE_NEW,
     WALDO__LIVE_OPENING,
     WALDO__LIVE_PREPARING, /* the machine is there; the workspace is being copied into it */
+    WALDO__LIVE_PAUSED,    /* or about to be; the next op lets it go on */
     WALDO__LIVE_OPEN,
     WALDO__LIVE_CLOSING, /* commands get their grace */
     WALDO__LIVE_ENDING,  /* the backend ends the machine */
@@ -136,6 +137,8 @@ struct waldo_sandbox {
     unsigned failures;              /* of this spare to open, in a row */
     waldo__failover failover;
     int inside; /* operations that begin now are part of opening */
+    int pausing;                    /* the backend is at it */
+    int resuming;                   /* the same; OPENING meanwhile */
     waldo__timer spare_timer;
 };
 
@@ -233,6 +236,11 @@ int waldo__failover_refused(waldo_sandbox *sandbox, waldo_status status, const w
 int waldo__failover_restore(waldo_sandbox *sandbox); /* 1: the newest snapshot is on its way */
 void waldo__failover_opened(waldo_sandbox *sandbox);
 void waldo__failover_free(waldo_sandbox *sandbox);
+
+/* ---- pausing (machine.c) ---- */
+
+void waldo__live_resume(waldo_sandbox *sandbox); /* PAUSED: let it go on */
+void waldo__live_resumed(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error);
 
 /* ---- spares (spares.c) ---- */
 

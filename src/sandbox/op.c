@@ -125,6 +125,8 @@ void waldo__op_begin(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind
         kind->start(op);
     } else if (sandbox->state == WALDO__LIVE_NEW) {
         waldo__live_open(sandbox);
+    } else if (sandbox->state == WALDO__LIVE_PAUSED) {
+        waldo__live_resume(sandbox);
     }
 }
 

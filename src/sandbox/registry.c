@@ -99,6 +99,8 @@ static const char *missing_member(const waldo_backend_ops *ops)
         { "detach", WALDO__BACKEND_HAS(ops, detach), WALDO_BACKEND_ATTACH },
         { "describe", WALDO__BACKEND_HAS(ops, describe), WALDO_BACKEND_ADOPT },
         { "pause", WALDO__BACKEND_HAS(ops, pause), WALDO_BACKEND_PAUSE },
+        { "resume", WALDO__BACKEND_HAS(ops, resume), WALDO_BACKEND_PAUSE },
+        { "set_net", WALDO__BACKEND_HAS(ops, set_net), WALDO_BACKEND_SET_NET },
         { "snapshot", WALDO__BACKEND_HAS(ops, snapshot), WALDO_BACKEND_SNAPSHOT },
         { "port_url", WALDO__BACKEND_HAS(ops, port_url), WALDO_BACKEND_PORTS },
     };

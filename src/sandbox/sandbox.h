@@ -49,10 +49,10 @@ const char *waldo__sandbox_notes(const waldo_sandbox *sandbox);
 
 /*
  * Lifecycle news: "opened", "limited" (the machine is less than its class says), "closed", "lost",
- * "rejoined" (its stream broke, it goes on), "refused" (not to be had: the next backend is tried),
- * "moved" (another machine has taken the place of the lost one), "unsaved" (there will be no newer
- * snapshot), with a sentence; "saved" with what waldo_sandbox_save() gives, for a machine that is
- * kept; "snapshot" with its bytes, in decimal. Called from the run queue.
+ * "rejoined" (its stream broke, it goes on), "paused", "resumed", "refused" (not to be had: the
+ * next backend is tried), "moved" (another machine has taken the place of the lost one), "unsaved"
+ * (there will be no newer snapshot), with a sentence; "saved" with what waldo_sandbox_save() gives,
+ * for a machine that is kept; "snapshot" with its bytes, in decimal. Called from the run queue.
  */
 typedef void (*waldo__sandbox_news_fn)(void *userdata, const char *what, const char *text);
 typedef struct waldo__sandbox_listener {

@@ -78,5 +78,6 @@ void waldo__strings_free(char **strings);
 
 const char *waldo__isolation_name(waldo_isolation isolation);
 const char *waldo__net_name(waldo_net net);
+uint32_t waldo__net_bit(waldo_net net); /* what a backend needs for it; net is one of the levels */
 
 #endif

@@ -18,6 +18,14 @@ const char *waldo__net_name(waldo_net net)
     return net >= 0 && (size_t)net < WALDO__COUNT(net_names) ? net_names[net] : "?";
 }
 
+uint32_t waldo__net_bit(waldo_net net)
+{
+    static const uint32_t bits[] = { 0, 0, WALDO_BACKEND_NET_PACKAGES, WALDO_BACKEND_NET_HOSTS,
+                                     WALDO_BACKEND_NET_ALL };
+
+    return bits[net];
+}
+
 const char *waldo__isolation_name(waldo_isolation isolation)
 {
     return isolation >= 0 && (size_t)isolation < WALDO__COUNT(isolation_names)
@@ -433,15 +441,13 @@ static waldo_status check_attach(const waldo_sandbox_spec *spec, waldo__spec_ent
 static waldo_status check_offer(const waldo_sandbox_spec *spec, const waldo__spec_entry *entry,
                                 waldo_error **ret_err)
 {
-    static const uint32_t net_bits[] = { 0, 0, WALDO_BACKEND_NET_PACKAGES, WALDO_BACKEND_NET_HOSTS,
-                                         WALDO_BACKEND_NET_ALL };
     const waldo_backend_ops *ops = entry->ops;
 
-    if (entry->net < 0 || (size_t)entry->net >= WALDO__COUNT(net_bits)) {
+    if (entry->net < 0 || entry->net > WALDO_NET_ALL) {
         return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
                                "sandbox: net is not one of WALDO_NET_*");
     }
-    if ((ops->caps & net_bits[entry->net]) != net_bits[entry->net]) {
+    if ((ops->caps & waldo__net_bit(entry->net)) != waldo__net_bit(entry->net)) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
                                "sandbox \"%s\": net=%s cannot be had from %s:; use net=none%s",
                                entry->text, waldo__net_name(entry->net), ops->name,

@@ -92,6 +92,8 @@ extern const struct CMUnitTest spare_cases[];
 extern const size_t spare_case_count;
 extern const struct CMUnitTest terminal_cases[];
 extern const size_t terminal_case_count;
+extern const struct CMUnitTest machine_cases[];
+extern const size_t machine_case_count;
 extern const struct CMUnitTest snapshot_cases[];
 extern const size_t snapshot_case_count;
 

@@ -19,6 +19,7 @@ static const struct {
     { "spares", spare_cases, &spare_case_count },
     { "terminal", terminal_cases, &terminal_case_count },
     { "snapshot", snapshot_cases, &snapshot_case_count },
+    { "machine", machine_cases, &machine_case_count },
 };
 
 int main(int argc, char **argv)
@@ -31,8 +32,7 @@ int main(int argc, char **argv)
                                              NULL);
         }
     }
-    fprintf(
-        stderr,
-        "usage: contract BACKEND exec|files|life|terminal|background|spares|snapshot [TARGET]\n");
+    fprintf(stderr, "usage: contract BACKEND exec|files|life|terminal|background|spares|snapshot|"
+                    "machine [TARGET]\n");
     return 2;
 }

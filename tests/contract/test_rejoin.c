@@ -17,6 +17,7 @@
 #include "sandbox/registry.h"
 #include "sandbox/sandbox.h"
 #include <waldo/background.h>
+#include <waldo/machine.h>
 
 enum { JOBS_MAX = 4, REST_NS = 1100 * 1000000 };
 
@@ -38,6 +39,7 @@ static struct {
     wire *now;
     uint32_t flags; /* describe says */
     int streams, refuse, closes, abandons, shutdowns;
+    int paused, breaks; /* with a pause */
     uint32_t highest;
     struct {
         uint32_t id;
@@ -280,6 +282,7 @@ static void stream_close(waldo_machine *of, const waldo_backend_call *call,
                          waldo_backend_done_fn done)
 {
     machine.closes++;
+    waldo__task_cancel(machine.loop, &wanted.task);
     fake->close(of, call, done);
 }
 
@@ -290,13 +293,53 @@ static void stream_abandon(waldo_machine *of)
     fake->abandon(of);
 }
 
+static struct {
+    waldo__task task;
+    waldo_backend_done_fn done;
+    void *userdata;
+} asked;
+
+static void answer(void *userdata)
+{
+    (void)userdata;
+    if (machine.paused && machine.breaks) {
+        break_stream();
+    }
+    asked.done(asked.userdata, WALDO_OK, NULL);
+}
+
+static void set_paused(int paused, const waldo_backend_call *call, waldo_backend_done_fn done)
+{
+    machine.paused = paused;
+    asked.done = done;
+    asked.userdata = call->userdata;
+    waldo__task_init(&asked.task, answer, NULL);
+    waldo__task_queue(machine.loop, &asked.task);
+}
+
+static void stream_pause(waldo_machine *of, const waldo_backend_call *call,
+                         waldo_backend_done_fn done)
+{
+    (void)of;
+    set_paused(1, call, done);
+}
+
+static void stream_resume(waldo_machine *of, const waldo_backend_call *call,
+                          waldo_backend_done_fn done)
+{
+    (void)of;
+    set_paused(0, call, done);
+}
+
 static int add_backend(void **state)
 {
     (void)state;
     fake = waldo__backend_find(waldo__str("fake"));
     stream = *fake;
     stream.name = "stream";
-    stream.caps = WALDO_BACKEND_CHANNEL | WALDO_BACKEND_SEPARATE;
+    stream.caps = WALDO_BACKEND_CHANNEL | WALDO_BACKEND_SEPARATE | WALDO_BACKEND_PAUSE;
+    stream.pause = stream_pause;
+    stream.resume = stream_resume;
     stream.open = stream_open;
     stream.channel = stream_channel;
     stream.describe = stream_describe;
@@ -507,9 +550,80 @@ static void closed_while_it_is_reached(void **state)
     (void)state;
     begin(&h, WALDO_MACHINE_REJOINS);
     break_stream();
-    finish(&h); /* no second stream comes */
-    assert_int_equal(machine.streams, 1);
-    assert_int_equal(machine.closes + machine.abandons, 1);
+    finish(&h); /* a second stream that comes is closed */
+    assert_null(machine.now);
+    assert_int_equal(machine.closes, 1);
+    assert_int_equal(machine.abandons, 0);
+}
+
+static waldo_status pause_it(host *h)
+{
+    told t = { 0 };
+
+    waldo_sandbox_pause(h->sandbox, on_done, &t);
+    wait_for(h, &t);
+    return t.status;
+}
+
+/* By the provider's pause, or for another reason while it lasts. */
+static void stream_that_ends_with_a_pause(void **state)
+{
+    (void)state;
+    for (int breaks = 0; breaks < 2; breaks++) {
+        host h;
+        told read = { 0 };
+        told after = { 0 };
+
+        begin(&h, WALDO_MACHINE_REJOINS);
+        exit_job(machine.jobs[0].id, 0);
+        wait_for(&h, &h.plain);
+        machine.jobs[0] = machine.jobs[1];
+        machine.job_count = 1;
+        machine.breaks = breaks;
+        assert_int_equal(pause_it(&h), WALDO_OK);
+        if (!breaks) {
+            break_stream();
+        }
+        assert_int_equal(waldo_runtime_step(h.rt, 0), WALDO_OK);
+        assert_int_equal(machine.streams, 1);
+        waldo_sandbox_exec(h.sandbox, &WALDO_EXEC(.cmd = "next"), on_ended, &after, NULL, NULL);
+        while (machine.job_count < 2) {
+            step(&h);
+        }
+        assert_int_equal(machine.paused, 0);
+        assert_int_equal(machine.streams, 2);
+        assert_null(strstr(h.news, "lost"));
+        exit_job(machine.highest, 0);
+        wait_for(&h, &after);
+        assert_int_equal(after.end, WALDO_EXEC_EXITED);
+        waldo_background_read(h.sandbox, h.number, 0, 100, 60000, on_read, &read, NULL, NULL);
+        exit_job(machine.jobs[0].id, 5);
+        wait_for(&h, &read);
+        assert_int_equal(read.code, 5);
+        finish(&h);
+    }
+}
+
+static void lost_while_paused(void **state)
+{
+    host h;
+    told next = { 0 };
+
+    (void)state;
+    begin(&h, 0);
+    exit_job(machine.jobs[0].id, 0);
+    wait_for(&h, &h.plain);
+    assert_int_equal(pause_it(&h), WALDO_OK);
+    break_stream();
+    while (strstr(h.news, "lost") == NULL) {
+        step(&h);
+    }
+    waldo_sandbox_resume(h.sandbox, on_done, &next);
+    wait_for(&h, &next);
+    assert_int_equal(next.status, WALDO_ELOST);
+    assert_int_equal(pause_it(&h), WALDO_ELOST);
+    finish(&h);
+    assert_int_equal(machine.closes, 1);
 }
 
 /* One that was made elsewhere goes on: before it is let go, what was brought in ends. */
@@ -546,6 +660,8 @@ int main(void)
         cmocka_unit_test(lost_when_it_cannot_be_reached),
         cmocka_unit_test(closed_while_it_is_reached),
         cmocka_unit_test(foreign_one_keeps_no_hand),
+        cmocka_unit_test(stream_that_ends_with_a_pause),
+        cmocka_unit_test(lost_while_paused),
     };
 
     return !!cmocka_run_group_tests(tests, add_backend, NULL);

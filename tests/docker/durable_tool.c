@@ -3,7 +3,7 @@
  * A host of a machine that outlives it, told what to do by lines on standard input; each is
  * answered by one line (output is in hex). STATE is a file with the saved bytes: they are used when
  * it is there. Commands: open, save, start CMD, read NUMBER OFFSET MS, write NUMBER TEXT, eof
- * NUMBER, cancel NUMBER, list, exec CMD, changes, detach, close, finish.
+ * NUMBER, cancel NUMBER, list, exec CMD, changes, pause, resume, detach, close, finish.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -221,6 +221,12 @@ static void obey(char *line)
         wait_for(&out);
     } else if (strcmp(line, "close") == 0) {
         waldo_sandbox_close(sandbox, on_done, &out);
+        wait_for(&out);
+    } else if (strcmp(line, "pause") == 0) {
+        waldo_sandbox_pause(sandbox, on_done, &out);
+        wait_for(&out);
+    } else if (strcmp(line, "resume") == 0) {
+        waldo_sandbox_resume(sandbox, on_done, &out);
         wait_for(&out);
     } else if (strcmp(line, "changes") == 0) {
         waldo_sandbox_changes(sandbox, on_patch, &out);

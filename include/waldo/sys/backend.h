@@ -30,7 +30,7 @@ enum {
     WALDO_BACKEND_TREE_KILL = 1u << 6, /* timeouts and cancels end whole trees */
     WALDO_BACKEND_PTY = 1u << 7,
     WALDO_BACKEND_ATTACH = 1u << 8, /* a new host process finds running commands again */
-    WALDO_BACKEND_PAUSE = 1u << 9,
+    WALDO_BACKEND_PAUSE = 1u << 9,  /* pause and resume work */
     WALDO_BACKEND_SNAPSHOT = 1u << 10,
     WALDO_BACKEND_PORTS = 1u << 11,
     WALDO_BACKEND_NET_ALL = 1u << 12,
@@ -38,7 +38,8 @@ enum {
     WALDO_BACKEND_NET_PACKAGES = 1u << 14,
     WALDO_BACKEND_LIMITS = 1u << 15,   /* memory and process limits hold for the machine */
     WALDO_BACKEND_SEPARATE = 1u << 16, /* standard output and error are told apart */
-    WALDO_BACKEND_ADOPT = 1u << 17     /* machines made elsewhere can be used: spec.attach */
+    WALDO_BACKEND_ADOPT = 1u << 17,    /* machines made elsewhere can be used: spec.attach */
+    WALDO_BACKEND_SET_NET = 1u << 18   /* set_net works, for the levels of the NET_* bits */
 };
 
 /** A KEY=VALUE of the sandbox string that the sandbox layer has no use for itself. */
@@ -264,7 +265,8 @@ typedef struct waldo_backend_ops {
                  waldo_backend_bytes_fn done);
     /**
      * Mandatory. End the machine and all that runs in it, in any state, and free it when done was
-     * called. Channels were closed before. Completes within the deadline, come what may.
+     * called. Channels were closed before. Completes within the deadline, come what may; what
+     * else is in progress completes before that, or not at all.
      */
     void (*close)(waldo_machine *machine, const waldo_backend_call *call,
                   waldo_backend_done_fn done);
@@ -303,8 +305,14 @@ typedef struct waldo_backend_ops {
                        const waldo_backend_call *call, waldo_backend_done_fn done);
     void (*file_rename)(waldo_machine *machine, const char *from, const char *to,
                         const waldo_backend_call *call, waldo_backend_done_fn done);
+    /**
+     * Only with nothing but background commands in progress. A stream that does not survive it is
+     * closed (on_closed) before the completion, and made anew by channel after resume. On failure
+     * the machine goes on.
+     */
     void (*pause)(waldo_machine *machine, const waldo_backend_call *call,
                   waldo_backend_done_fn done);
+    /** Of one that runs already: WALDO_OK. A failure is the machine's end. */
     void (*resume)(waldo_machine *machine, const waldo_backend_call *call,
                    waldo_backend_done_fn done);
     void (*snapshot)(waldo_machine *machine, const waldo_backend_call *call,
@@ -313,8 +321,10 @@ typedef struct waldo_backend_ops {
                     waldo_backend_done_fn done);
     void (*extend)(waldo_machine *machine, int64_t lease_ms, const waldo_backend_call *call,
                    waldo_backend_done_fn done);
+    /** UTF-8 text; port is 1 to 65535. */
     void (*port_url)(waldo_machine *machine, uint32_t port, const waldo_backend_call *call,
                      waldo_backend_bytes_fn done);
+    /** hosts for WALDO_NET_HOSTS, else empty. On failure the network is as it was. */
     void (*set_net)(waldo_machine *machine, waldo_net net, const char *const *hosts,
                     const waldo_backend_call *call, waldo_backend_done_fn done);
     void (*run_code)(waldo_machine *machine, const char *language, waldo_str code,
