@@ -419,7 +419,8 @@ const waldo_backend_ops waldo__backend_e2b = {
     .caps = WALDO_BACKEND_CHANNEL | WALDO_BACKEND_STDIN | WALDO_BACKEND_SIGNAL |
             WALDO_BACKEND_TREE_KILL | WALDO_BACKEND_PTY | WALDO_BACKEND_ATTACH |
             WALDO_BACKEND_PAUSE | WALDO_BACKEND_PORTS | WALDO_BACKEND_NET_ALL |
-            WALDO_BACKEND_NET_HOSTS | WALDO_BACKEND_SEPARATE | WALDO_BACKEND_ADOPT,
+            WALDO_BACKEND_NET_HOSTS | WALDO_BACKEND_SEPARATE | WALDO_BACKEND_ADOPT |
+            WALDO_BACKEND_SET_NET,
     .parse = e2b_parse,
     .probe = waldo__e2b_probe,
     .list_sandboxes = waldo__e2b_list,
