@@ -136,9 +136,9 @@ struct waldo_sandbox {
     int taking;                     /* a spare's machine, whose hand has yet to answer */
     unsigned failures;              /* of this spare to open, in a row */
     waldo__failover failover;
-    int inside; /* operations that begin now are part of opening */
-    int pausing;                    /* the backend is at it */
-    int resuming;                   /* the same; OPENING meanwhile */
+    int inside;   /* operations that begin now are part of opening */
+    int pausing;  /* the backend is at it */
+    int resuming; /* the same; OPENING meanwhile */
     waldo__timer spare_timer;
 };
 
