@@ -84,6 +84,14 @@ void waldo__free(void *ptr)
     }
 }
 
+void waldo__free_wiped(char *text)
+{
+    if (text != NULL) {
+        explicit_bzero(text, strlen(text));
+        waldo__free(text);
+    }
+}
+
 char *waldo__strdup(const char *text)
 {
     return text != NULL ? waldo__strndup(text, strlen(text)) : NULL;

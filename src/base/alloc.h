@@ -12,6 +12,7 @@ void *waldo__realloc(void *ptr, size_t size);   /* the old block stays on failur
 void *waldo__calloc(size_t count, size_t size); /* zeroed, overflow-checked */
 void *waldo__reallocarray(void *ptr, size_t count, size_t size); /* overflow-checked */
 void waldo__free(void *ptr);
+void waldo__free_wiped(char *text); /* overwrites a string first; NULL does nothing */
 
 char *waldo__strdup(const char *text);              /* NULL gives NULL */
 char *waldo__strndup(const char *text, size_t len); /* copies len bytes and adds a NUL */

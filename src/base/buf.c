@@ -11,18 +11,39 @@ void waldo__buf_init(waldo__buf *buf, size_t max)
     *buf = WALDO__BUF_INIT(max);
 }
 
-void waldo__buf_free(waldo__buf *buf)
+void waldo__buf_init_wiped(waldo__buf *buf, size_t max)
 {
-    waldo__free(buf->ptr);
-    *buf = WALDO__BUF_INIT(buf->max);
+    *buf = WALDO__BUF_WIPED(max);
 }
 
-void waldo__buf_wipe(waldo__buf *buf)
+/* Empty, with what was said at its birth. */
+static void forget(waldo__buf *buf)
+{
+    *buf = (waldo__buf){ .max = buf->max, .is_wiped = buf->is_wiped };
+}
+
+static void wipe_memory(waldo__buf *buf)
 {
     if (buf->ptr != NULL) {
         explicit_bzero(buf->ptr, buf->cap);
     }
-    waldo__buf_free(buf);
+    waldo__free(buf->ptr);
+}
+
+void waldo__buf_free(waldo__buf *buf)
+{
+    if (buf->is_wiped) {
+        wipe_memory(buf);
+    } else {
+        waldo__free(buf->ptr);
+    }
+    forget(buf);
+}
+
+void waldo__buf_wipe(waldo__buf *buf)
+{
+    wipe_memory(buf);
+    forget(buf);
 }
 
 void waldo__buf_clear(waldo__buf *buf)
@@ -34,11 +55,27 @@ void waldo__buf_clear(waldo__buf *buf)
     }
 }
 
+/* Move to a block of another size; the old one stays on failure. */
+static waldo_status resize(waldo__buf *buf, size_t cap)
+{
+    char *ptr = buf->is_wiped ? waldo__alloc(cap) : waldo__realloc(buf->ptr, cap);
+
+    if (ptr == NULL) {
+        return buf->status = WALDO_ENOMEM;
+    }
+    if (buf->is_wiped && buf->ptr != NULL) {
+        memcpy(ptr, buf->ptr, buf->len + 1);
+        wipe_memory(buf);
+    }
+    buf->ptr = ptr;
+    buf->cap = cap;
+    return WALDO_OK;
+}
+
 /* Make room for len more bytes and a NUL. */
 static waldo_status grow(waldo__buf *buf, size_t len)
 {
     size_t need, cap;
-    char *ptr;
 
     if (buf->status != WALDO_OK) {
         return buf->status;
@@ -57,13 +94,7 @@ static waldo_status grow(waldo__buf *buf, size_t len)
     if (cap - 1 > buf->max) {
         cap = buf->max + 1;
     }
-    ptr = waldo__realloc(buf->ptr, cap);
-    if (ptr == NULL) {
-        return buf->status = WALDO_ENOMEM;
-    }
-    buf->ptr = ptr;
-    buf->cap = cap;
-    return WALDO_OK;
+    return resize(buf, cap);
 }
 
 char *waldo__buf_reserve(waldo__buf *buf, size_t len)
@@ -168,7 +199,7 @@ char *waldo__buf_take(waldo__buf *buf, size_t *ret_len)
     }
     ptr = buf->ptr;
     ptr[len] = '\0';
-    *buf = WALDO__BUF_INIT(buf->max);
+    forget(buf);
     if (ret_len != NULL) {
         *ret_len = len;
     }

@@ -29,9 +29,9 @@ void waldo_error_free(waldo_error *error)
     if (error == NULL || error == &out_of_memory) {
         return;
     }
-    waldo__free(error->message);
-    waldo__free(error->provider_code);
-    waldo__free(error->request_id);
+    waldo__free_wiped(error->message);
+    waldo__free_wiped(error->provider_code);
+    waldo__free_wiped(error->request_id);
     waldo__free(error);
 }
 
@@ -46,7 +46,7 @@ waldo_status waldo__error_nomem(waldo_error **ret_err)
 waldo_status waldo_error_set(waldo_error **ret_err, waldo_status status,
                              waldo_error_class error_class, const char *format, ...)
 {
-    waldo__buf text = WALDO__BUF_INIT(MESSAGE_MAX);
+    waldo__buf text = WALDO__BUF_WIPED(MESSAGE_MAX);
     waldo_error *error;
     va_list args;
 
@@ -85,8 +85,8 @@ void waldo_error_add_http(waldo_error *error, int http_status, const char *provi
     }
     error->http_status = http_status;
     error->retry_after_ms = retry_after_ms;
-    waldo__free(error->provider_code);
-    waldo__free(error->request_id);
+    waldo__free_wiped(error->provider_code);
+    waldo__free_wiped(error->request_id);
     error->provider_code = copy_word(provider_code);
     error->request_id = copy_word(request_id);
 }
@@ -134,14 +134,14 @@ void waldo__error_set_message(waldo_error *error, waldo_str message)
     }
     copy = waldo__strndup(message.ptr, message.len);
     if (copy != NULL) {
-        waldo__free(error->message);
+        waldo__free_wiped(error->message);
         error->message = copy;
     }
 }
 
 void waldo__error_prefix(waldo_error *error, const char *context)
 {
-    waldo__buf text = WALDO__BUF_INIT(2 * MESSAGE_MAX);
+    waldo__buf text = WALDO__BUF_WIPED(2 * MESSAGE_MAX);
 
     if (waldo__buf_printf(&text, "%s: %s", context, waldo_error_message(error)) == WALDO_OK) {
         waldo__error_set_message(error, waldo__buf_str(&text));

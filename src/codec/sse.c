@@ -10,9 +10,9 @@ enum { NAME_MAX_LEN = 1024, FIELD_MAX = 64 };
 void waldo__sse_init(waldo__sse *sse, size_t max_event)
 {
     *sse = (waldo__sse){ .state = STATE_FIRST_LINE };
-    waldo__buf_init(&sse->line, max_event + FIELD_MAX);
-    waldo__buf_init(&sse->name, NAME_MAX_LEN);
-    waldo__buf_init(&sse->data, max_event);
+    waldo__buf_init_wiped(&sse->line, max_event + FIELD_MAX);
+    waldo__buf_init_wiped(&sse->name, NAME_MAX_LEN);
+    waldo__buf_init_wiped(&sse->data, max_event);
 }
 
 void waldo__sse_free(waldo__sse *sse)

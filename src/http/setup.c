@@ -410,7 +410,7 @@ waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http
     if (transfer->easy == NULL) {
         return waldo__error_nomem(ret_err);
     }
-    waldo__buf_init(&transfer->head, MAX_HEADERS);
+    waldo__buf_init_wiped(&transfer->head, MAX_HEADERS);
     waldo__transfer_callbacks(transfer);
     set_options(transfer, request, &status);
     set_method(transfer->easy, request, &status);

@@ -153,6 +153,7 @@ void waldo__transfer_free(waldo__transfer *transfer)
     waldo_error_free(transfer->error);
     waldo__buf_free(&transfer->head);
     waldo__buf_free(&transfer->body);
+    explicit_bzero(transfer->error_text, sizeof transfer->error_text); /* quotes the server */
     waldo__free(transfer->peer);
     waldo__free(transfer);
 }
@@ -360,7 +361,7 @@ static waldo__transfer *transfer_new(waldo__http *http, const waldo__http_reques
     transfer->on_head = request->on_head;
     transfer->on_body = request->on_body;
     transfer->on_done = request->on_done;
-    waldo__buf_init(&transfer->body, transfer->high_water + CURL_MAX_WRITE_SIZE);
+    waldo__buf_init_wiped(&transfer->body, transfer->high_water + CURL_MAX_WRITE_SIZE);
     waldo__task_init(&transfer->task, waldo__transfer_deliver, transfer);
     waldo__timer_init(&transfer->timer, waldo__transfer_check_time, transfer);
     transfer->next = http->transfers;

@@ -89,7 +89,7 @@ static waldo_status lone_surrogate(scan *s)
         return problem(s, "a surrogate escape without its other half");
     }
     if (copy->len == 0) {
-        waldo__buf_init(copy, s->text.len);
+        waldo__buf_init_wiped(copy, s->text.len);
         if (waldo__buf_add_str(copy, s->text) != WALDO_OK) {
             return copy->status;
         }
@@ -504,7 +504,7 @@ waldo_status waldo__json_check(waldo_str text, const waldo__json_limits *limits,
     if (text.len > limits->max_bytes) {
         return WALDO_ETOOBIG;
     }
-    waldo__buf_init(&s.scratch, text.len);
+    waldo__buf_init_wiped(&s.scratch, text.len);
     s.at = waldo__str_starts(text, "\xef\xbb\xbf") ? 3 : 0;
     skip_space(&s);
     while (status == WALDO_OK && !(s.state == AFTER && s.depth == 0)) {

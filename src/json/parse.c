@@ -111,9 +111,26 @@ waldo_status waldo__json_parse(waldo_str text, const waldo__json_limits *limits,
     return status;
 }
 
+/* Numbers may borrow their text; keys and strings are the tree's own. */
+static void wipe_texts(cJSON *root)
+{
+    cJSON *parents[WALDO__JSON_DEEPEST];
+    size_t depth = 0;
+
+    for (cJSON *item = root; item != NULL; item = next_node(item, parents, &depth)) {
+        if (cJSON_IsString(item)) {
+            explicit_bzero(item->valuestring, strlen(item->valuestring));
+        }
+        if (item->string != NULL) {
+            explicit_bzero(item->string, strlen(item->string));
+        }
+    }
+}
+
 void waldo__json_free(waldo__json *doc)
 {
     if (doc != NULL) {
+        wipe_texts(doc->root);
         cJSON_Delete(doc->root);
         waldo__free(doc->numbers);
         waldo__free(doc);

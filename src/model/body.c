@@ -12,11 +12,11 @@ void waldo__body_init(waldo__body *body, waldo_reader *reader, waldo_str content
                       waldo_status (*on_json)(waldo_reader *reader, waldo_str text))
 {
     *body = (waldo__body){ .reader = reader, .on_event = on_event, .on_json = on_json };
-    waldo__buf_init(&body->content_type, WORD_MAX);
-    waldo__buf_init(&body->preview, PREVIEW_MAX);
-    waldo__buf_init(&body->whole, WALDO__MODEL_EVENT_MAX);
-    waldo__buf_init(&body->mended, 2 * (size_t)WALDO__MODEL_EVENT_MAX);
-    waldo__buf_init(&body->clean, 4 * (size_t)WALDO__MODEL_EVENT_MAX);
+    waldo__buf_init_wiped(&body->content_type, WORD_MAX);
+    waldo__buf_init_wiped(&body->preview, PREVIEW_MAX);
+    waldo__buf_init_wiped(&body->whole, WALDO__MODEL_EVENT_MAX);
+    waldo__buf_init_wiped(&body->mended, 2 * (size_t)WALDO__MODEL_EVENT_MAX);
+    waldo__buf_init_wiped(&body->clean, 4 * (size_t)WALDO__MODEL_EVENT_MAX);
     waldo__sse_init(&body->sse, WALDO__MODEL_EVENT_MAX);
     waldo__provider_quote(
         waldo__strn(content_type.ptr, content_type.len < 60 ? content_type.len : 60), 60,
@@ -40,7 +40,7 @@ void waldo__body_free(waldo__body *body)
 /* Without memory for the error there is still its status. */
 waldo_status waldo__body_fail(waldo__body *body, waldo_status status, const char *format, ...)
 {
-    waldo__buf text = WALDO__BUF_INIT(8192);
+    waldo__buf text = WALDO__BUF_WIPED(8192);
     va_list args;
 
     va_start(args, format);
@@ -186,7 +186,7 @@ waldo_status waldo__body_feed(waldo__body *body, waldo_str bytes, waldo_delta_fn
 /* Bytes came, but none of what was expected. */
 static waldo_status fail_preview(waldo__body *body, const char *what)
 {
-    waldo__buf quoted = WALDO__BUF_INIT(4 * PREVIEW_MAX);
+    waldo__buf quoted = WALDO__BUF_WIPED(4 * PREVIEW_MAX);
 
     waldo__provider_quote(waldo__buf_str(&body->preview), 300, &quoted);
     waldo__body_fail(body, WALDO_EPROTO,
@@ -262,7 +262,7 @@ waldo_status waldo__body_parse(waldo__body *body, waldo_str text, waldo__json **
         }
     }
     if (status != WALDO_OK) {
-        waldo__buf quoted = WALDO__BUF_INIT(PREVIEW_MAX);
+        waldo__buf quoted = WALDO__BUF_WIPED(PREVIEW_MAX);
 
         waldo__provider_quote(waldo__strn(text.ptr, text.len < 120 ? text.len : 120), 120, &quoted);
         waldo__body_fail(body, status == WALDO_ENOMEM ? status : WALDO_EPROTO,
@@ -324,8 +324,8 @@ waldo_status waldo__body_tell_stray(waldo__body *body)
 void waldo__answer_init(waldo__answer *answer)
 {
     *answer = (waldo__answer){ .usage = { -1, -1, -1, -1, -1, 0, 0 } };
-    waldo__buf_init(&answer->vendor, 4 * WORD_MAX);
-    waldo__buf_init(&answer->id, WORD_MAX);
+    waldo__buf_init_wiped(&answer->vendor, 4 * WORD_MAX);
+    waldo__buf_init_wiped(&answer->id, WORD_MAX);
 }
 
 void waldo__answer_free(waldo__answer *answer)

@@ -228,7 +228,7 @@ static waldo_status new_reader(const waldo_model_options *options, waldo_str con
     if (reader == NULL) {
         return WALDO_ENOMEM;
     }
-    waldo__buf_init(&reader->line, 2 * (size_t)WALDO__MODEL_EVENT_MAX);
+    waldo__buf_init_wiped(&reader->line, 2 * (size_t)WALDO__MODEL_EVENT_MAX);
     waldo__answer_init(&reader->answer);
     status = waldo__model_vendor("callback", WALDO__S("host"), waldo__model_rest(options),
                                  &reader->answer.vendor);
@@ -246,9 +246,9 @@ static part *add_part(waldo_reader *reader, waldo_item_kind kind)
 
     if (made != NULL) {
         made->kind = kind;
-        waldo__buf_init(&made->id, WALDO__MODEL_ARGS_MAX);
-        waldo__buf_init(&made->name, WALDO__MODEL_ARGS_MAX);
-        waldo__buf_init(&made->text, WALDO__MODEL_EVENT_MAX);
+        waldo__buf_init_wiped(&made->id, WALDO__MODEL_ARGS_MAX);
+        waldo__buf_init_wiped(&made->name, WALDO__MODEL_ARGS_MAX);
+        waldo__buf_init_wiped(&made->text, WALDO__MODEL_EVENT_MAX);
     }
     return made;
 }

@@ -164,10 +164,10 @@ static waldo__chat_call *push_new(waldo__chat_call_list *list, int64_t index)
     }
     call->index = index;
     call->alias = -1;
-    waldo__buf_init(&call->id, WORD_MAX);
-    waldo__buf_init(&call->name, WORD_MAX);
-    waldo__buf_init(&call->args, WALDO__MODEL_ARGS_MAX);
-    waldo__buf_init(&call->extra, EXTRA_MAX);
+    waldo__buf_init_wiped(&call->id, WORD_MAX);
+    waldo__buf_init_wiped(&call->name, WORD_MAX);
+    waldo__buf_init_wiped(&call->args, WALDO__MODEL_ARGS_MAX);
+    waldo__buf_init_wiped(&call->extra, EXTRA_MAX);
     return *slot = call;
 }
 

@@ -97,8 +97,8 @@ static waldo_status add_call(waldo_reader *reader, const waldo__json_value *call
                              const waldo__json_value *function, int is_whole)
 {
     const waldo__json_value *arguments = waldo__json_get(function, "arguments");
-    waldo__buf args = WALDO__BUF_INIT(WALDO__MODEL_ARGS_MAX);
-    waldo__buf extra = WALDO__BUF_INIT(1 << 20);
+    waldo__buf args = WALDO__BUF_WIPED(WALDO__MODEL_ARGS_MAX);
+    waldo__buf extra = WALDO__BUF_WIPED(1 << 20);
     waldo__chat_fragment fragment = { .is_whole = is_whole };
     waldo_status status = waldo__body_read_args(arguments, &args);
     int is_piece;
@@ -302,7 +302,7 @@ waldo_status waldo__chat_read_json(waldo_reader *reader, waldo_str text)
 /* What waldo__chat_read_json() would do with an event that is like one before it. */
 waldo_status waldo__chat_read_piece(waldo_reader *reader, waldo_str piece)
 {
-    waldo__buf args = WALDO__BUF_INIT(WALDO__MODEL_ARGS_MAX);
+    waldo__buf args = WALDO__BUF_WIPED(WALDO__MODEL_ARGS_MAX);
     waldo__chat_fragment fragment = { .index = reader->fast.index };
     waldo_status status;
 

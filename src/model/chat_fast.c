@@ -7,9 +7,9 @@ enum { AROUND_MAX = 4096, PIECE_MAX = 1 << 16, KEY_MAX = 64 };
 void waldo__chat_fast_init(waldo__chat_fast *fast)
 {
     *fast = (waldo__chat_fast){ .effect = WALDO__CHAT_EFFECT_NONE };
-    waldo__buf_init(&fast->before, AROUND_MAX);
-    waldo__buf_init(&fast->after, AROUND_MAX);
-    waldo__buf_init(&fast->piece, PIECE_MAX);
+    waldo__buf_init_wiped(&fast->before, AROUND_MAX);
+    waldo__buf_init_wiped(&fast->after, AROUND_MAX);
+    waldo__buf_init_wiped(&fast->piece, PIECE_MAX);
 }
 
 void waldo__chat_fast_free(waldo__chat_fast *fast)
@@ -41,7 +41,7 @@ static size_t string_end(waldo_str json, size_t at)
 void waldo__chat_fast_learn(waldo__chat_fast *fast, waldo_str json, waldo__chat_effect effect,
                             const char *key, int64_t index)
 {
-    waldo__buf quoted = WALDO__BUF_INIT(KEY_MAX);
+    waldo__buf quoted = WALDO__BUF_WIPED(KEY_MAX);
     waldo_str before = waldo__str(""), after = before, name;
     size_t at, end;
     int known = 0;

@@ -177,7 +177,7 @@ waldo_status waldo__chat_new_reader(const waldo_model_options *options, waldo_st
     }
     waldo__answer_init(&reader->answer);
     waldo__body_init(&reader->body, reader, content_type, on_event, waldo__chat_read_json);
-    waldo__buf_init(&reader->reason, WORD_MAX);
+    waldo__buf_init_wiped(&reader->reason, WORD_MAX);
     waldo__model_text_init(&reader->text);
     waldo__model_text_init(&reader->reasoning);
     waldo__model_text_init(&reader->refusal);

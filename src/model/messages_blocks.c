@@ -71,13 +71,13 @@ waldo_status waldo__blocks_add(waldo__blocks *blocks, waldo__block_kind kind, in
     }
     *block = (waldo__block){ .kind = kind, .index = index };
     waldo__model_text_init(&block->shown);
-    waldo__buf_init(&block->args, WALDO__MODEL_ARGS_MAX);
-    waldo__buf_init(&block->signature, WALDO__MODEL_EVENT_MAX);
-    waldo__buf_init(&block->citations, WALDO__MODEL_EVENT_MAX);
-    waldo__buf_init(&block->begun, WALDO__MODEL_EVENT_MAX);
-    waldo__buf_init(&block->name, WORD_MAX);
-    waldo__buf_init(&block->id, WORD_MAX);
-    waldo__buf_init(&block->raw, TOTAL_MAX);
+    waldo__buf_init_wiped(&block->args, WALDO__MODEL_ARGS_MAX);
+    waldo__buf_init_wiped(&block->signature, WALDO__MODEL_EVENT_MAX);
+    waldo__buf_init_wiped(&block->citations, WALDO__MODEL_EVENT_MAX);
+    waldo__buf_init_wiped(&block->begun, WALDO__MODEL_EVENT_MAX);
+    waldo__buf_init_wiped(&block->name, WORD_MAX);
+    waldo__buf_init_wiped(&block->id, WORD_MAX);
+    waldo__buf_init_wiped(&block->raw, TOTAL_MAX);
     *slot = block;
     *ret_block = block;
     return WALDO_OK;

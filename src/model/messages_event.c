@@ -61,7 +61,7 @@ static waldo_status warn_refused(waldo_reader *reader, const waldo__json_value *
 {
     waldo_str category = waldo__json_get_str(details, "category");
     waldo_str why = waldo__json_get_str(details, "explanation");
-    waldo__buf text = WALDO__BUF_INIT(8 * WALDO__MODEL_MESSAGE_MAX);
+    waldo__buf text = WALDO__BUF_WIPED(8 * WALDO__MODEL_MESSAGE_MAX);
     waldo_status status;
 
     waldo__buf_puts(&text, "the model refused");
@@ -142,7 +142,7 @@ static waldo_status keep(waldo_reader *reader, waldo__buf *into, waldo_str text)
 
 static waldo_status keep_json(waldo_reader *reader, waldo__buf *into, waldo_str raw)
 {
-    waldo__buf compact = WALDO__BUF_INIT(WALDO__MODEL_EVENT_MAX);
+    waldo__buf compact = WALDO__BUF_WIPED(WALDO__MODEL_EVENT_MAX);
     waldo_status status = waldo__json_raw_compact(raw, &compact);
 
     status = status == WALDO_OK ? keep(reader, into, waldo__buf_str(&compact))

@@ -176,7 +176,7 @@ waldo_status waldo__messages_new_reader(const waldo_model_options *options, wald
     waldo__body_init(&reader->body, reader, content_type, waldo__messages_read_event,
                      waldo__messages_read_whole);
     waldo__answer_init(&reader->answer);
-    waldo__buf_init(&reader->stop, WORD_MAX);
+    waldo__buf_init_wiped(&reader->stop, WORD_MAX);
     reader->usage = (waldo__messages_usage){ -1, -1, -1, -1, -1 };
     waldo__messages_parse(waldo__model_rest(options), &url, &name, NULL);
     status = waldo__messages_vendor(url, name, &reader->answer.vendor);

@@ -126,7 +126,7 @@ static int contains_any(waldo_str text, const char *const *needles, size_t count
 
 waldo_status waldo__provider_quote(waldo_str text, size_t max, waldo__buf *out)
 {
-    waldo__buf clean = WALDO__BUF_INIT(4 * max + 16);
+    waldo__buf clean = WALDO__BUF_WIPED(4 * max + 16);
     int in_tag = 0, gap = 0, is_html;
 
     text = waldo__str_trim(text);
@@ -155,7 +155,7 @@ waldo_status waldo__provider_quote(waldo_str text, size_t max, waldo__buf *out)
 /* A code is text or a number. */
 static waldo_str read_code(const waldo__json_value *value, said_parts *into)
 {
-    waldo__buf number = WALDO__BUF_INIT(sizeof into->code_text - 1);
+    waldo__buf number = WALDO__BUF_WIPED(sizeof into->code_text - 1);
     int64_t whole;
     waldo_str text = WALDO__S("");
 
@@ -293,7 +293,7 @@ waldo_status waldo__provider_error(int http_status, waldo_str headers,
                                    waldo_error **ret_err)
 {
     said_parts said = { 0 };
-    waldo__buf message = WALDO__BUF_INIT(4 * WALDO__MODEL_MESSAGE_MAX + 64);
+    waldo__buf message = WALDO__BUF_WIPED(4 * WALDO__MODEL_MESSAGE_MAX + 64);
     char code[CODE_MAX], request_id[CODE_MAX], where[64] = "reported inside its answer";
     waldo_error *error = NULL;
     waldo_status status;

@@ -275,7 +275,7 @@ static void read_usage(waldo_reader *reader, const waldo__json_value *usage)
 /* Newer servers leave out reasoning that belongs to another model or user, and say so. */
 static waldo_status warn_removed(waldo_reader *reader, const waldo__json_value *changes)
 {
-    waldo__buf text = WALDO__BUF_INIT(512);
+    waldo__buf text = WALDO__BUF_WIPED(512);
     waldo_str reason = WALDO__S("");
     size_t removed = 0;
     waldo_status status = WALDO_OK;
@@ -498,7 +498,7 @@ static waldo_status read_response(waldo_reader *reader, const waldo__json_value 
         return end_response(reader, ACTION_INCOMPLETE, root, parsed);
     }
     if (status.len > 0 && !waldo__str_is(status, "completed")) {
-        waldo__buf word = WALDO__BUF_INIT(WORD_MAX);
+        waldo__buf word = WALDO__BUF_WIPED(WORD_MAX);
 
         waldo__provider_quote(status, 32, &word);
         waldo__body_fail(&reader->body, WALDO_EPROVIDER,

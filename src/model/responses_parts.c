@@ -77,13 +77,13 @@ waldo_status waldo__parts_add(waldo__parts *parts, const waldo__place *place,
         return WALDO_ENOMEM;
     }
     *part = (waldo__part){ .kind = place->kind, .index = place->index, .section = -1, .order = -1 };
-    waldo__buf_init(&part->item_id, WORD_MAX);
+    waldo__buf_init_wiped(&part->item_id, WORD_MAX);
     waldo__model_text_init(&part->shown);
-    waldo__buf_init(&part->text, WALDO__MODEL_EVENT_MAX);
-    waldo__buf_init(&part->name, WORD_MAX);
-    waldo__buf_init(&part->call_id, WORD_MAX);
-    waldo__buf_init(&part->args, WALDO__MODEL_ARGS_MAX);
-    waldo__buf_init(&part->raw, WALDO__MODEL_EVENT_MAX);
+    waldo__buf_init_wiped(&part->text, WALDO__MODEL_EVENT_MAX);
+    waldo__buf_init_wiped(&part->name, WORD_MAX);
+    waldo__buf_init_wiped(&part->call_id, WORD_MAX);
+    waldo__buf_init_wiped(&part->args, WALDO__MODEL_ARGS_MAX);
+    waldo__buf_init_wiped(&part->raw, WALDO__MODEL_EVENT_MAX);
     *slot = part;
     *ret_part = part;
     return waldo__buf_add_str(&part->item_id, place->item_id);
@@ -196,7 +196,7 @@ static waldo_status fill_call(waldo__part *part, const waldo__json_value *item)
 
 waldo_status waldo__part_fill(waldo__part *part, const waldo__json_value *item, waldo_str raw)
 {
-    waldo__buf compact = WALDO__BUF_INIT(WALDO__MODEL_EVENT_MAX);
+    waldo__buf compact = WALDO__BUF_WIPED(WALDO__MODEL_EVENT_MAX);
     waldo_status status = waldo__json_raw_compact(raw, &compact);
 
     waldo__buf_clear(&part->raw);

@@ -13,7 +13,7 @@ enum { MARK_LEN = 3, MARKED_LEN = 7, ESCAPE_LEN = 6 };
 
 void waldo__model_text_init(waldo__model_text *text)
 {
-    *text = (waldo__model_text){ .text = WALDO__BUF_INIT(WALDO__MODEL_EVENT_MAX) };
+    *text = (waldo__model_text){ .text = WALDO__BUF_WIPED(WALDO__MODEL_EVENT_MAX) };
 }
 
 /* Four hexadecimal digits; -1 when they are not. */

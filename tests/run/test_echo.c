@@ -2,7 +2,9 @@
  * A server that quotes the request, over each API: the key is in no event, error, log line, item or
  * record of the store, as it is, in base64 or percent-encoded, and in no memory that is given back.
  */
+#include <cjson/cJSON.h>
 #include <malloc.h>
+#include <unistd.h>
 #include <waldo/sys/store.h>
 
 #include "fixture.h"
@@ -39,16 +41,25 @@ static size_t found_in(waldo_str text)
     return found;
 }
 
-/* ---- an allocator that looks at what is given back ---- */
+/* ---- an allocator that looks at what is given back, cJSON's blocks included ---- */
 
-static size_t left_in_memory, given_back;
+static struct {
+    size_t blocks; /* looked at */
+    size_t trees;  /* of those, cJSON's */
+    size_t keys;   /* in which the key stood, in any form, or a half of it */
+} given_back;
 
 static void look_at(void *ptr)
 {
-    if (ptr != NULL) {
-        given_back++;
-        left_in_memory += memmem(ptr, malloc_usable_size(ptr), KEY, strlen(KEY)) != NULL;
+    static const char *const halves[] = { "sk-ab/cd+ef=gh01", "3456789-abcdefgh" };
+    size_t size = ptr != NULL ? malloc_usable_size(ptr) : 0;
+    size_t found = found_in((waldo_str){ ptr, size });
+
+    for (size_t i = 0; i < sizeof halves / sizeof halves[0] && size > 0; i++) {
+        found += memmem(ptr, size, halves[i], strlen(halves[i])) != NULL;
     }
+    given_back.blocks += ptr != NULL;
+    given_back.keys += found > 0;
 }
 
 static void *hook_malloc(void *userdata, size_t size)
@@ -80,6 +91,17 @@ static void *hook_realloc(void *userdata, void *ptr, size_t size)
         hook_free(userdata, ptr);
     }
     return other;
+}
+
+static void *tree_malloc(size_t size)
+{
+    return hook_malloc(NULL, size);
+}
+
+static void tree_free(void *ptr)
+{
+    given_back.trees += ptr != NULL;
+    hook_free(NULL, ptr);
 }
 
 /* ---- what is told and kept ---- */
@@ -186,8 +208,8 @@ static int stop(void **state)
     return 0;
 }
 
-/* One run whose requests are all answered so. 1 when it ended well. */
-static int answered_so(size_t api, const char *reply)
+/* One run whose requests are all answered so, recorded or not. 1 when it ended well. */
+static int answered_so(size_t api, const char *reply, const char *record)
 {
     const waldo_keys keys = { .size = sizeof keys, .get = get_key };
     waldo_store *store = waldo_store_from_ops(&kept_ops, &kept);
@@ -208,7 +230,7 @@ static int answered_so(size_t api, const char *reply)
     snprintf(text, sizeof text, "%s:%s#m", apis[api].kind, standin_url(apis[api].standin));
     model = waldo_model_new(&WALDO_MODEL(.model = text, .key_name = "MY_KEY"));
     agent = waldo_agent_new(&WALDO_AGENT(.model_object = model));
-    run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "go"));
+    run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "go", .record = record));
     while (waldo_run_next(run, WAIT_MS, &event) == WALDO_OK) {
         kept.found += found_in(waldo_event_json(event));
         kept.named += strstr(waldo_event_json(event).ptr, "[MY_KEY]") != NULL;
@@ -230,21 +252,28 @@ static int answered_so(size_t api, const char *reply)
 
 #define ECHO "\"echo\":true,\"forms\":[\"base64\",\"url\"]"
 
+/* The ways in which a server may quote it: refusing, within the stream, and in its text. */
+enum { WAYS = 3, IN_TEXT = 2 };
+
+static const char *quoting(size_t api, size_t way)
+{
+    static char in_stream[256];
+
+    snprintf(in_stream, sizeof in_stream,
+             "{\"status\":200," ECHO ",\"headers\":{\"retry-after-ms\":\"1\"},"
+             "\"stream_error\":\"%s\"}",
+             apis[api].stream_error);
+    return way == 0         ? "{\"status\":400," ECHO "}"
+           : way == IN_TEXT ? "{\"status\":200," ECHO "}"
+                            : in_stream;
+}
+
 static void a_quoted_key_is_told_and_kept_nowhere(void **state)
 {
-    char in_stream[256];
-
     (void)state;
     for (size_t api = 0; api < APIS; api++) {
-        const char *const replies[] = { "{\"status\":400," ECHO "}", in_stream,
-                                        "{\"status\":200," ECHO "}" };
-
-        snprintf(in_stream, sizeof in_stream,
-                 "{\"status\":200," ECHO ",\"headers\":{\"retry-after-ms\":\"1\"},"
-                 "\"stream_error\":\"%s\"}",
-                 apis[api].stream_error);
-        for (size_t i = 0; i < 3; i++) {
-            assert_int_equal(answered_so(api, replies[i]), i == 2);
+        for (size_t way = 0; way < WAYS; way++) {
+            assert_int_equal(answered_so(api, quoting(api, way), NULL), way == IN_TEXT);
             assert_int_equal(kept.found, 0);
             assert_true(kept.named > 0);
         }
@@ -256,11 +285,31 @@ static void own_buffers_are_wiped(void **state)
 {
     (void)state;
     for (size_t api = 0; api < APIS; api++) {
-        left_in_memory = given_back = 0;
-        assert_true(answered_so(api, "{\"text\":\"ok\"}"));
-        assert_true(given_back > 100);
-        assert_int_equal(left_in_memory, 0);
+        memset(&given_back, 0, sizeof given_back);
+        assert_true(answered_so(api, "{\"text\":\"ok\"}", NULL));
+        assert_true(given_back.blocks > 100 && given_back.trees > 10);
+        assert_int_equal(given_back.keys, 0);
     }
+}
+
+/* So is what an answer came in, and what was made of it, on the way to a recording, too. */
+static void buffers_of_answers_that_quote_it_are_wiped(void **state)
+{
+    char record[] = "/tmp/waldo-echo-XXXXXX";
+    int fd = mkstemp(record);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    for (size_t api = 0; api < APIS; api++) {
+        for (size_t way = 0; way < 2 * WAYS; way++) {
+            memset(&given_back, 0, sizeof given_back);
+            answered_so(api, quoting(api, way / 2), way % 2 == 1 ? record : NULL);
+            assert_true(given_back.blocks > 100 && given_back.trees > 10);
+            assert_int_equal(given_back.keys, 0);
+        }
+    }
+    unlink(record);
 }
 
 int main(void)
@@ -269,10 +318,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quoted_key_is_told_and_kept_nowhere),
         cmocka_unit_test(own_buffers_are_wiped),
+        cmocka_unit_test(buffers_of_answers_that_quote_it_are_wiped),
     };
 
     if (waldo_set_allocator(&hook) != WALDO_OK) {
         return 1;
     }
+    cJSON_InitHooks(&(cJSON_Hooks){ tree_malloc, tree_free });
     return !!cmocka_run_group_tests(tests, start, stop);
 }
