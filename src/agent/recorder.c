@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/torn.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/header.h"
@@ -23,6 +24,10 @@ struct waldo__recorder {
     int open;    /* a request has not ended */
     char *model; /* string of the model described last */
     waldo__scrubber scrubber;
+    waldo__buf body; /* of the answer so far: what its events hold in pieces is found at its end */
+    struct {
+        WALDO__VEC(size_t);
+    } chunks; /* where each piece of it ends */
     waldo_status failed;
     const char *failure; /* static */
     int told;
@@ -125,6 +130,7 @@ waldo_status waldo__recorder_new(const char *file, const waldo__secrets *secrets
                                error == EINVAL ? "not a regular file" : waldo__errno_text(error));
     }
     waldo__scrubber_init(&recorder->scrubber, secrets);
+    waldo__buf_init_wiped(&recorder->body, LINE_MAX_BYTES);
     begin(&jw, &line, NULL);
     waldo__jw_int(&jw, "waldo_recording", WALDO__RECORDING_VERSION);
     end(recorder, &jw, &line);
@@ -141,6 +147,8 @@ void waldo__recorder_free(waldo__recorder *recorder)
         close(recorder->fd);
     }
     waldo__scrubber_free(&recorder->scrubber);
+    waldo__buf_free(&recorder->body);
+    WALDO__VEC_FREE(&recorder->chunks);
     waldo__free(recorder->model);
     waldo__free(recorder);
 }
@@ -217,7 +225,7 @@ void waldo__recorder_request(waldo__recorder *recorder, const waldo_model *model
 
 void waldo__recorder_head(waldo__recorder *recorder, const waldo__http_head *head)
 {
-    waldo__buf headers = WALDO__BUF_INIT(LINE_MAX_BYTES);
+    waldo__buf headers = WALDO__BUF_WIPED(LINE_MAX_BYTES);
     waldo__json_writer jw;
     waldo__buf line;
     waldo_str value;
@@ -242,15 +250,11 @@ void waldo__recorder_head(waldo__recorder *recorder, const waldo__http_head *hea
     waldo__buf_free(&headers);
 }
 
-static void write_chunk(waldo__recorder *recorder, const waldo__buf *bytes)
+static void write_chunk(waldo__recorder *recorder, waldo_str text)
 {
-    waldo_str text = waldo__buf_str(bytes);
     waldo__json_writer jw;
     waldo__buf line;
 
-    if (bytes->status != WALDO_OK) {
-        fail(recorder, bytes->status, waldo_status_text(bytes->status));
-    }
     if (text.len == 0) {
         return;
     }
@@ -263,33 +267,89 @@ static void write_chunk(waldo__recorder *recorder, const waldo__buf *bytes)
     end(recorder, &jw, &line);
 }
 
+/* A piece up to end, in which everything before *done was written, and with the edits that begin
+   in it. */
+static void write_edited(waldo__recorder *recorder, size_t end, size_t *done,
+                         const waldo__torn_edits *edits, size_t *next)
+{
+    waldo__buf text = WALDO__BUF_INIT(LINE_MAX_BYTES);
+    const char *body = recorder->body.ptr;
+
+    for (; *next < edits->count && edits->at[*next].at < end; ++*next) {
+        const waldo__torn_edit *edit = &edits->at[*next];
+
+        waldo__buf_add(&text, body + *done, edit->at - *done);
+        waldo__buf_add_str(&text, waldo__buf_str(&edit->json));
+        *done = edit->at + edit->len;
+    }
+    if (*done < end) {
+        waldo__buf_add(&text, body + *done, end - *done);
+        *done = end;
+    }
+    if (text.status != WALDO_OK) {
+        fail(recorder, text.status, waldo_status_text(text.status));
+    }
+    write_chunk(recorder, waldo__buf_str(&text));
+    waldo__buf_free(&text);
+}
+
+static void write_body(waldo__recorder *recorder)
+{
+    waldo__torn_edits edits = { .count = 0 };
+    size_t done = 0, next = 0;
+    waldo_status status =
+        waldo__torn_find(recorder->secrets, waldo__buf_str(&recorder->body), &edits);
+
+    if (status != WALDO_OK) {
+        fail(recorder, status, waldo_status_text(status));
+    }
+    for (size_t i = 0; i < recorder->chunks.count && recorder->failed == WALDO_OK; i++) {
+        write_edited(recorder, recorder->chunks.at[i], &done, &edits, &next);
+    }
+    waldo__torn_free(&edits);
+    waldo__buf_free(&recorder->body);
+    recorder->chunks.count = 0;
+}
+
+/* What came last may wait in the scrubber; what has come out of it ends a piece. */
+static void keep_chunk(waldo__recorder *recorder, size_t before, waldo_status status)
+{
+    size_t *end = recorder->body.len > before ? WALDO__VEC_PUSH(&recorder->chunks) : NULL;
+
+    if (end != NULL) {
+        *end = recorder->body.len;
+    } else if (recorder->body.len > before && status == WALDO_OK) {
+        status = WALDO_ENOMEM;
+    }
+    if (status != WALDO_OK) {
+        fail(recorder, status, waldo_status_text(status));
+    }
+}
+
 void waldo__recorder_body(waldo__recorder *recorder, waldo_str bytes)
 {
-    waldo__buf clean = WALDO__BUF_INIT(LINE_MAX_BYTES);
+    size_t before;
 
-    if (recorder == NULL) {
+    if (recorder == NULL || recorder->failed != WALDO_OK) {
         return;
     }
-    waldo__scrubber_feed(&recorder->scrubber, bytes, &clean);
-    write_chunk(recorder, &clean);
-    waldo__buf_free(&clean);
+    before = recorder->body.len;
+    keep_chunk(recorder, before, waldo__scrubber_feed(&recorder->scrubber, bytes, &recorder->body));
 }
 
 void waldo__recorder_end(waldo__recorder *recorder, waldo_status status, const waldo_error *error)
 {
-    waldo__buf rest = WALDO__BUF_INIT(LINE_MAX_BYTES);
     waldo__json_writer jw;
     waldo__buf line;
+    size_t before;
 
     if (recorder == NULL || !recorder->open) {
         return;
     }
     recorder->open = 0;
-    if (waldo__scrubber_finish(&recorder->scrubber, &rest) != WALDO_OK) {
-        fail(recorder, WALDO_ENOMEM, waldo_status_text(WALDO_ENOMEM));
-    }
-    write_chunk(recorder, &rest);
-    waldo__buf_free(&rest);
+    before = recorder->body.len;
+    keep_chunk(recorder, before, waldo__scrubber_finish(&recorder->scrubber, &recorder->body));
+    write_body(recorder);
     waldo__scrubber_init(&recorder->scrubber, recorder->secrets);
     begin(&jw, &line, "end");
     waldo__jw_str(&jw, "status", waldo__str(waldo_status_name(status)));
@@ -299,26 +359,52 @@ void waldo__recorder_end(waldo__recorder *recorder, waldo_status status, const w
     end(recorder, &jw, &line);
 }
 
+static void write_ids(waldo__recorder *recorder, waldo__json_writer *jw,
+                      const waldo_response *response)
+{
+    waldo__jw_array(jw, "ids");
+    for (size_t i = 0; i < response->item_count; i++) {
+        if (response->items[i].kind == WALDO_ITEM_TOOL_CALL) {
+            put(recorder, jw, NULL, response->items[i].id);
+        }
+    }
+    waldo__jw_end(jw, ']');
+}
+
+/* With a name in place of the secret it would be sent back in a replay, where it was not before. */
+static void write_left_out(waldo__recorder *recorder, waldo__json_writer *jw,
+                           const waldo_response *response)
+{
+    waldo__jw_array(jw, "left_out");
+    for (size_t i = 0; i < response->item_count; i++) {
+        if (waldo__secrets_found(recorder->secrets, response->items[i].raw)) {
+            waldo__jw_int(jw, NULL, (int64_t)i);
+        }
+    }
+    waldo__jw_end(jw, ']');
+}
+
 void waldo__recorder_calls(waldo__recorder *recorder, const waldo_response *response)
 {
+    size_t calls = 0, left_out = 0;
     waldo__json_writer jw;
     waldo__buf line;
-    size_t calls = 0;
 
+    if (recorder == NULL) {
+        return;
+    }
     for (size_t i = 0; i < response->item_count; i++) {
         calls += response->items[i].kind == WALDO_ITEM_TOOL_CALL;
+        left_out += waldo__secrets_found(recorder->secrets, response->items[i].raw);
     }
-    if (recorder == NULL || calls == 0) {
+    if (calls + left_out == 0) {
         return;
     }
     begin(&jw, &line, "calls");
-    waldo__jw_array(&jw, "ids");
-    for (size_t i = 0; i < response->item_count; i++) {
-        if (response->items[i].kind == WALDO_ITEM_TOOL_CALL) {
-            put(recorder, &jw, NULL, response->items[i].id);
-        }
+    write_ids(recorder, &jw, response);
+    if (left_out > 0) {
+        write_left_out(recorder, &jw, response);
     }
-    waldo__jw_end(&jw, ']');
     end(recorder, &jw, &line);
 }
 

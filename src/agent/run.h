@@ -253,6 +253,9 @@ int waldo__source_offline(const waldo_run *run);
 /* Put the recorded id in place of that of the answer's call number n from 0; moves n on. */
 void waldo__source_name_call(const waldo_run *run, size_t *n, waldo_str *id);
 
+/* Whether part number n of the answer was recorded without its provider's JSON. */
+int waldo__source_left_out(const waldo_run *run, size_t n);
+
 /* The recorded result of a call that is item of the transcript; NULL: it must be run. */
 const waldo__recorded_result *waldo__source_result(const waldo_run *run, size_t item);
 

@@ -63,10 +63,26 @@ int waldo__source_offline(const waldo_run *run)
     return recording_of(run) != NULL;
 }
 
+static const waldo__exchange *last_played(const waldo_run *run)
+{
+    return run->played > 0 ? waldo__recording_at(recording_of(run), run->played - 1) : NULL;
+}
+
+int waldo__source_left_out(const waldo_run *run, size_t n)
+{
+    const waldo__exchange *last = last_played(run);
+
+    for (size_t i = 0; last != NULL && i < last->left_out.count; i++) {
+        if (last->left_out.at[i] == n) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 void waldo__source_name_call(const waldo_run *run, size_t *n, waldo_str *id)
 {
-    const waldo__exchange *last =
-        run->played > 0 ? waldo__recording_at(recording_of(run), run->played - 1) : NULL;
+    const waldo__exchange *last = last_played(run);
 
     if (last != NULL && *n < last->call_ids.count) {
         *id = last->call_ids.at[*n];

@@ -170,6 +170,20 @@ void waldo__run_resume_reading(waldo_run *run)
 
 /* ---- the response ---- */
 
+/* Each part is clean, but a value may be cut over two of them. */
+static void clean_answer(waldo_run *run)
+{
+    waldo_str text = waldo__buf_str(&run->answer);
+    waldo__buf room;
+
+    waldo__run_clean(run, &text, &room);
+    if (room.len > 0) {
+        waldo__buf_clear(&run->answer);
+        waldo__buf_add_str(&run->answer, text);
+    }
+    waldo__buf_free(&room);
+}
+
 /* Items come in without secrets; verbatim provider JSON that holds one is dropped. */
 static waldo_status add_response_items(waldo_run *run, const waldo_response *response)
 {
@@ -189,7 +203,7 @@ static waldo_status add_response_items(waldo_run *run, const waldo_response *res
         for (size_t k = 0; k < WALDO__COUNT(words); k++) {
             waldo__run_clean(run, words[k], &room[k]);
         }
-        if (waldo__secrets_found(run->rt->secrets, item.raw)) {
+        if (waldo__secrets_found(run->rt->secrets, item.raw) || waldo__source_left_out(run, i)) {
             item.raw = WALDO__S("");
         }
         if (item.kind == WALDO_ITEM_ASSISTANT) {
@@ -200,6 +214,7 @@ static waldo_status add_response_items(waldo_run *run, const waldo_response *res
             waldo__buf_free(&room[k]);
         }
     }
+    clean_answer(run);
     return status == WALDO_OK ? run->answer.status : status;
 }
 
@@ -564,8 +579,8 @@ void waldo__turn_init(waldo_run *run)
 {
     waldo__source_init(run);
     waldo__timer_init(&run->retry_timer, retry_now, run);
-    waldo__buf_init(&run->head, HEAD_MAX);
-    waldo__buf_init(&run->refusal, REFUSAL_MAX);
+    waldo__buf_init_wiped(&run->head, HEAD_MAX);
+    waldo__buf_init_wiped(&run->refusal, REFUSAL_MAX);
     waldo__buf_init(&run->answer, ANSWER_MAX);
     waldo__buf_init(&run->key_name, HEAD_MAX);
     run->usage = run->new_usage = waldo__no_usage;

@@ -200,12 +200,30 @@ static const char *take_end(waldo__recording *recording, const waldo__json_value
     return "the end of a request without a status";
 }
 
+static const char *take_left_out(waldo__exchange *last, const waldo__json_value *parts)
+{
+    for (const waldo__json_value *part = waldo__json_first(parts); part != NULL;
+         part = waldo__json_next(part)) {
+        size_t *slot = WALDO__VEC_PUSH(&last->left_out);
+        int64_t number;
+
+        if (slot == NULL) {
+            return no_memory;
+        }
+        if (!waldo__json_int(part, &number) || number < 0) {
+            return "a part of an answer without a number";
+        }
+        *slot = (size_t)number;
+    }
+    return NULL;
+}
+
 static const char *take_calls(waldo__recording *recording, const waldo__json_value *line)
 {
     size_t count = recording->exchanges.count;
     waldo__exchange *last = count > 0 ? &recording->exchanges.at[count - 1] : NULL;
 
-    if (last == NULL || recording->open || last->call_ids.count > 0) {
+    if (last == NULL || recording->open || last->call_ids.count + last->left_out.count > 0) {
         return "the calls of an answer that has not ended, or once more";
     }
     for (const waldo__json_value *id = waldo__json_first(waldo__json_get(line, "ids")); id != NULL;
@@ -219,7 +237,7 @@ static const char *take_calls(waldo__recording *recording, const waldo__json_val
             return "the id of a call that is no text";
         }
     }
-    return NULL;
+    return take_left_out(last, waldo__json_get(line, "left_out"));
 }
 
 static const char *take_media(waldo__media_list *media, const waldo__json_value *array)
@@ -440,6 +458,7 @@ void waldo__recording_free(waldo__recording *recording)
     for (size_t i = 0; i < recording->exchanges.count; i++) {
         WALDO__VEC_FREE(&recording->exchanges.at[i].chunks);
         WALDO__VEC_FREE(&recording->exchanges.at[i].call_ids);
+        WALDO__VEC_FREE(&recording->exchanges.at[i].left_out);
     }
     for (size_t i = 0; i < recording->docs.count; i++) {
         waldo__json_free(recording->docs.at[i]);

@@ -29,6 +29,9 @@ typedef struct waldo__exchange {
     struct {
         WALDO__VEC(waldo_str);
     } call_ids; /* of the answer's calls in their order: an adapter may have made them up */
+    struct {
+        WALDO__VEC(size_t);
+    } left_out; /* parts of the answer whose provider's JSON held a secret, and was not kept */
 } waldo__exchange;
 
 /* What a tool call was answered, by the index of the call's item in the transcript. */

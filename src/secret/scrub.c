@@ -3,11 +3,8 @@
 
 enum { STRIDE = WALDO__FORM_STRIDE };
 
-typedef struct hit {
-    size_t at;
-    size_t len;
-    const char *name; /* NULL: from here on the text may be the front of a form */
-} hit;
+/* Without a name: from here on the text may be the front of a form. */
+typedef waldo__secret_hit hit;
 
 /* With the slab open: is there a form of any value at this place? The longest one counts. */
 static int match_at(const waldo__secrets *secrets, waldo_str text, size_t at, int final, hit *ret)
@@ -118,11 +115,17 @@ static size_t scrub(const waldo__secrets *secrets, waldo_str text, int final, wa
     return text.len;
 }
 
+int waldo__secrets_find(const waldo__secrets *secrets, waldo_str text, size_t from,
+                        waldo__secret_hit *ret_hit)
+{
+    return secrets != NULL && find_hit(secrets, text, from, 1, ret_hit);
+}
+
 int waldo__secrets_found(const waldo__secrets *secrets, waldo_str text)
 {
     hit found;
 
-    return secrets != NULL && find_hit(secrets, text, 0, 1, &found);
+    return waldo__secrets_find(secrets, text, 0, &found);
 }
 
 waldo_status waldo__scrub(const waldo__secrets *secrets, waldo_str text, waldo__buf *out)

@@ -41,6 +41,17 @@ waldo_status waldo__secrets_append(waldo__secrets *secrets, const char *name, wa
 /* 1 when text holds a registered value in any form. */
 int waldo__secrets_found(const waldo__secrets *secrets, waldo_str text);
 
+/* Where one stands in a text, and its name, borrowed. */
+typedef struct waldo__secret_hit {
+    size_t at;
+    size_t len;
+    const char *name;
+} waldo__secret_hit;
+
+/* 1, with the first of whole text at or behind from. */
+int waldo__secrets_find(const waldo__secrets *secrets, waldo_str text, size_t from,
+                        waldo__secret_hit *ret_hit);
+
 /*
  * Append text with every registered value replaced by "[NAME]". Whole text at once. secrets may be
  * NULL here, above and below: nothing is registered then.
