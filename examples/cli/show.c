@@ -107,13 +107,28 @@ static void put_detail(const args *a, const char *label, const waldo_event *even
     }
 }
 
+/* Where commands run is for everyone to know when it is not what was named first. */
+static void put_sandbox(const args *a, const char *label, const waldo_event *event)
+{
+    static const char *const words[] = { "lost: ", "moved: ", "refused: " };
+    const char *text = waldo_event_text(event).ptr;
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strncmp(text, words[i], strlen(words[i])) == 0) {
+            put_remark(a, label, event);
+            return;
+        }
+    }
+    put_detail(a, label, event);
+}
+
 static const struct {
     waldo_event_kind kind;
     void (*put)(const args *a, const char *label, const waldo_event *event);
 } remarks[] = {
     { WALDO_EVENT_TOOL_CALL, put_call },   { WALDO_EVENT_TOOL_RESULT, put_result },
     { WALDO_EVENT_RETRY, put_remark },     { WALDO_EVENT_WARNING, put_remark },
-    { WALDO_EVENT_REASONING, put_detail }, { WALDO_EVENT_SANDBOX, put_detail },
+    { WALDO_EVENT_REASONING, put_detail }, { WALDO_EVENT_SANDBOX, put_sandbox },
     { WALDO_EVENT_EPOCH, put_detail },
 };
 
