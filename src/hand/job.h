@@ -53,6 +53,7 @@ struct job {
     struct stream streams[2];
     bool has_credit;
     uint64_t credit;
+    bool alone;          /* no process of it is left: its outputs end with what is in them */
     bool hurry;          /* EXIT must not wait for CREDIT: timed out or cancelled */
     uint64_t overdue_ms; /* 0, or when a job parent that has not spoken is taken for lost */
     uint32_t grace_ms, overdue_reason;
@@ -111,7 +112,7 @@ void kept_feed(struct job *job); /* sends what there is to its reader */
 void kept_drop(struct job *job); /* it is one of the others from now on */
 
 /* output.c */
-bool job_output_init(struct job *job, const struct run *run);
+void job_output_init(struct job *job, const struct run *run);
 void job_output_free(struct job *job);
 void drop_tail(struct tail *tail);
 bool job_wants_output(const struct job *job, int stream);

@@ -134,11 +134,7 @@ static struct job *new_job(const struct run *run, uint32_t id)
     }
     job->control = job->in = job->capture_fd = -1;
     job->streams[0].fd = job->streams[1].fd = -1;
-    if (!job_output_init(job, run)) {
-        job_output_free(job);
-        unmap_pages(job, sizeof *job);
-        return NULL;
-    }
+    job_output_init(job, run);
     return job;
 }
 
@@ -485,6 +481,7 @@ static void on_report(struct job *job, const struct report *report)
     } else if (report->kind == REPORT_ERROR) {
         on_no_start(job, report->err, report->phase);
     } else {
+        job->alone = report->alone;
         begin_draining(job, &report->exit);
     }
 }
@@ -562,12 +559,15 @@ static void end_heads(struct job *job)
 }
 
 /* Has all been read that the leader wrote, and late output been given its time? */
-static bool is_drained(const struct job *job, bool late)
+static bool is_drained(struct job *job, bool late)
 {
     for (int i = 0; i < 2; i++) {
-        const struct stream *stream = &job->streams[i];
+        struct stream *stream = &job->streams[i];
         bool owes = stream->owed > 0 && (!is_terminal(job) || is_readable(stream->fd));
 
+        if (job->alone && !owes) {
+            close_fd(&stream->fd);
+        }
         if (stream->fd >= 0 && (!late || owes)) {
             return false;
         }

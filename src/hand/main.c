@@ -3,7 +3,7 @@
 
 #include "keeper.h"
 #include "server.h"
-#include "spawn.h"
+#include "sys.h"
 #include "tree.h"
 
 #define TEXT_OF(number)    TEXT_OF_IT(number)
@@ -30,11 +30,9 @@ static int run_mode(const char *mode, int count, char **args)
     struct durable durable = { .address = args[0] };
     const char *at = count == 2 ? args[1] : "";
 
-    if (strcmp(mode, "server") == 0 && count < 2) {
-        refuse_openat2 = count > 0;
-        if (count == 0 || strcmp(args[0], "no-openat2") == 0) {
-            return server_main(NULL);
-        }
+    if (strcmp(mode, "server") == 0 &&
+        (count == 0 || (count == 1 && strcmp(args[0], "no-openat2") == 0 && filter_openat2()))) {
+        return server_main(NULL);
     }
     if (strcmp(mode, "durable") == 0) {
         durable.lease_ms = (uint32_t)next_number(&at);

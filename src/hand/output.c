@@ -10,19 +10,11 @@
 
 static const uint8_t stream_types[2] = { WALDO_HAND_OUT, WALDO_HAND_ERR };
 
-bool job_output_init(struct job *job, const struct run *run)
+void job_output_init(struct job *job, const struct run *run)
 {
     for (int i = 0; i < 2; i++) {
-        struct stream *stream = &job->streams[i];
-
-        stream->head = run->head[i];
-        stream->tail.cap = run->tail[i];
-        if (stream->tail.cap > 0) {
-            stream->tail.ring = map_pages(stream->tail.cap);
-            if (stream->tail.ring == NULL) {
-                return false;
-            }
-        }
+        job->streams[i].head = run->head[i];
+        job->streams[i].tail.cap = run->tail[i];
     }
     job->has_credit = run->has_credit;
     job->credit = run->credit;
@@ -31,7 +23,6 @@ bool job_output_init(struct job *job, const struct run *run)
         memcpy(job->capture_path, run->capture_path.ptr, run->capture_path.len);
         job->capture_path[run->capture_path.len] = '\0';
     }
-    return true;
 }
 
 void drop_tail(struct tail *tail)
@@ -123,6 +114,11 @@ static void keep_tail(struct job *job, int stream, const uint8_t *bytes, size_t 
 {
     struct tail *tail = &job->streams[stream].tail;
 
+    /* Most commands never need it. */
+    if (tail->ring == NULL && tail->cap > 0) {
+        tail->ring = map_pages(tail->cap);
+        tail->cap = tail->ring != NULL ? tail->cap : 0;
+    }
     if (tail->cap == 0) {
         return;
     }

@@ -20,6 +20,7 @@
 #define SIGNAL_FD    5
 #define KILL_TICK_MS 2
 #define SLOW_TICK_MS 50
+#define TELL_MS      1 /* a command that ends sooner has its start told with its end */
 
 enum state {
     RUNNING, /* the leader runs, or it ended and others live on (reported) */
@@ -34,6 +35,8 @@ struct parent {
     pid_t leader; /* 0 once it was waited for */
     pid_t leader_group;
     bool reported, empty; /* EXIT was reported; no process is left */
+    bool holds;           /* its outputs, until it reports the end: then nobody else has them */
+    struct report untold; /* of the start; kind 0: told */
     uint64_t start_ns, deadline_ms;
     uint64_t state_end_ms; /* ENDING: time of SIGKILL; KILLING: time of the report */
     uint32_t tick_ms;
@@ -45,6 +48,38 @@ static void send_report(struct parent *p, const struct report *report)
 {
     if (p->control >= 0) {
         send(p->control, report, sizeof *report, MSG_NOSIGNAL);
+    }
+}
+
+static void report_start(struct parent *p)
+{
+    if (p->untold.kind != 0) {
+        send_report(p, &p->untold);
+        p->untold.kind = 0;
+    }
+}
+
+/* The pipes, or the terminal, must end when the command's processes end. */
+static void release_fds(void)
+{
+    for (int fd = 0; fd < CONTROL_FD; fd++) {
+        close(fd);
+    }
+}
+
+/*
+ * A terminal stays open while the leader lives: it may close it and open it again by name. So do
+ * outputs where every orphan comes here: a command's end is then one event for the hand, not three.
+ */
+static void release_early(struct parent *p)
+{
+    if ((p->run->flags & WALDO_HAND_RUN_PTY) != 0) {
+        p->holds = false;
+    } else if (p->holds) {
+        close(STDIN_FILENO);
+        close(SCRIPT_FD);
+    } else {
+        release_fds();
     }
 }
 
@@ -62,17 +97,12 @@ static void report_exit(struct parent *p)
     if (!p->empty) {
         p->exit.flags |=
             p->state == RUNNING ? WALDO_HAND_EXIT_LEFTOVERS : WALDO_HAND_EXIT_UNCONFIRMED;
+        release_fds();
     }
+    report.alone = p->empty && p->holds;
     report.exit = p->exit;
+    report_start(p);
     send_report(p, &report);
-}
-
-/* The pipes, or the terminal, must end when the command's processes end. */
-static void release_fds(void)
-{
-    for (int fd = 0; fd < CONTROL_FD; fd++) {
-        close(fd);
-    }
 }
 
 /* How often the kernel killed in this sandbox's cgroup for want of memory; -1: cannot be seen. */
@@ -243,6 +273,9 @@ static int64_t next_timeout(const struct parent *p, uint64_t now)
 {
     uint64_t due = p->state_end_ms;
 
+    if (p->untold.kind != 0) {
+        return TELL_MS;
+    }
     if (p->state == KILLING) {
         return p->tick_ms;
     }
@@ -299,6 +332,7 @@ static void loop(struct parent *p)
         }
         settle(p);
         if (!p->empty) {
+            report_start(p);
             on_time(p);
         }
     }
@@ -326,7 +360,7 @@ void parent_main(const struct run *run, const struct job_fds *fds)
     struct report report = { .kind = REPORT_STARTED };
     int err = 0;
 
-    control_process(PR_SET_CHILD_SUBREAPER, 1);
+    p.holds = control_process(PR_SET_CHILD_SUBREAPER, 1) == 0;
     if (!place_fds(fds)) {
         _exit(1);
     }
@@ -342,13 +376,13 @@ void parent_main(const struct run *run, const struct job_fds *fds)
         send_report(&p, &report);
         _exit(0);
     }
-    /* A terminal stays open while the leader lives: it may close it and open it again by name. */
-    if ((run->flags & WALDO_HAND_RUN_PTY) == 0) {
-        release_fds();
-    }
+    release_early(&p);
     p.leader_group = p.leader;
     report.pid = (uint32_t)p.leader;
-    send_report(&p, &report);
+    p.untold = report;
+    if ((run->flags & (WALDO_HAND_RUN_PTY | WALDO_HAND_RUN_STDIN | WALDO_HAND_RUN_KEEP)) != 0) {
+        report_start(&p);
+    }
     loop(&p);
     _exit(0);
 }

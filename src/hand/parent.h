@@ -24,6 +24,7 @@ struct report {
     int32_t err;
     uint8_t phase;
     uint32_t pid;
+    bool alone;            /* EXIT: no process of the command has its outputs any more */
     struct exit_info exit; /* without the counts of output */
 };
 

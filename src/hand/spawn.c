@@ -11,12 +11,9 @@
 
 #define DEFAULT_PATH   "/usr/local/bin:/usr/bin:/bin"
 #define INHERITED_MAX  2048u
-#define SCRIPT_FD      3 /* named in docs/hand-protocol.md */
 #define EXTRA_ARGS_MAX 4u
 
 extern char **environ;
-
-bool refuse_openat2;
 
 static char *args[WALDO_HAND_ARGS_MAX + EXTRA_ARGS_MAX];
 static char *envs[WALDO_HAND_ARGS_MAX + INHERITED_MAX + 1];
@@ -203,11 +200,6 @@ static _Noreturn void child(void)
     if (shared.cwd != NULL && chdir(shared.cwd) != 0) {
         shared.err = errno;
         shared.phase = WALDO_HAND_PHASE_CHDIR;
-        _exit(127);
-    }
-    if (refuse_openat2 && !filter_openat2()) {
-        shared.err = errno;
-        shared.phase = WALDO_HAND_PHASE_RESOURCES;
         _exit(127);
     }
     signals_unblock();

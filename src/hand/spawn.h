@@ -6,11 +6,7 @@
 
 #include "parent.h"
 
-/*
- * Programs find no openat2. The hand itself needs that call, and a filter around the sandbox cannot
- * look at the mode of new files in it.
- */
-extern bool refuse_openat2;
+#define SCRIPT_FD 3 /* named in docs/hand-protocol.md */
 
 /*
  * Starts the program with descriptors 0 to 2 of this process. Writes NUL bytes into the frame, so

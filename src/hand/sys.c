@@ -238,6 +238,9 @@ ssize_t read_link(int dirfd, const char *path, char *buf, size_t size)
     return syscall(SYS_readlinkat, dirfd, path, buf, size);
 }
 
+/* Behind openat2's arguments, where the kernel does not look and our filter does. */
+static uint64_t password;
+
 static int open_how(int dirfd, const char *path, int flags, mode_t mode)
 {
     struct how how = { .flags = (uint64_t)flags | O_CLOEXEC,
@@ -247,7 +250,7 @@ static int open_how(int dirfd, const char *path, int flags, mode_t mode)
 
     /* EAGAIN: something on the way was renamed meanwhile. */
     for (int tries = 0; tries < 16; tries++) {
-        fd = syscall(NR_OPENAT2, dirfd, path, &how, sizeof how);
+        fd = syscall(NR_OPENAT2, dirfd, path, &how, sizeof how, password);
         if (fd >= 0 || errno != EAGAIN) {
             break;
         }
@@ -311,22 +314,35 @@ int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 
 bool filter_openat2(void)
 {
-    /* Load the number; is it openat2's, the same everywhere? Then ENOSYS, else allow. */
-    static const struct instruction {
+    /*
+     * Load the number; is it openat2's, the same everywhere? Then both halves of the password,
+     * else ENOSYS. All else is allowed.
+     */
+    static struct instruction {
         uint16_t code;
         uint8_t if_true, if_false;
         uint32_t value;
     } code[] = {
         { 0x20, 0, 0, 0 },
-        { 0x15, 0, 1, NR_OPENAT2 },
+        { 0x15, 0, 5, NR_OPENAT2 },
+        { 0x20, 0, 0, 48 },
+        { 0x15, 0, 2, 0 },
+        { 0x20, 0, 0, 52 },
+        { 0x15, 1, 0, 0 },
         { 0x06, 0, 0, 0x00050000u | ENOSYS },
         { 0x06, 0, 0, 0x7fff0000u },
     };
-    const struct {
+    static const struct {
         uint16_t len;
         const struct instruction *code;
     } program = { sizeof code / sizeof *code, code };
 
+    control_process(PR_SET_NO_NEW_PRIVS, 1);
+    if (syscall(SYS_getrandom, &password, sizeof password, 0) != sizeof password) {
+        return false;
+    }
+    code[3].value = (uint32_t)password;
+    code[5].value = (uint32_t)(password >> 32);
     return syscall(SYS_prctl, PR_SET_SECCOMP, 2, &program) == 0;
 }
 

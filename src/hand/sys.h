@@ -61,7 +61,10 @@ ssize_t read_link(int dirfd, const char *path, char *buf, size_t size);
 /* openat2 that stays below dirfd and follows no magic links. */
 int open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 bool have_openat2(void);
-/* From here on this process and its children get ENOSYS for openat2. */
+/*
+ * From here on only this program finds openat2: what it starts gets ENOSYS. A filter around the
+ * sandbox cannot look at the mode of new files in that call.
+ */
 bool filter_openat2(void);
 int rename_noreplace(int from_dir, const char *from, int to_dir, const char *to);
 int swap_names(int dir, const char *one, const char *other);
