@@ -243,7 +243,7 @@ static void name_capture(waldo_job *job)
     sandbox->next_file +=
         sandbox->reuse_capture && !waldo__ops_have_other_jobs(sandbox, &job->op) ? 0 : 1;
     sandbox->reuse_capture = 0;
-    snprintf(job->capture, sizeof job->capture, "/tmp/waldo-output-%llu.txt",
+    snprintf(job->capture, sizeof job->capture, WALDO__CAPTURE_NAME,
              (unsigned long long)sandbox->next_file);
 }
 
@@ -416,7 +416,7 @@ static void write_script(waldo_job *job)
     }
     script->job = job;
     job->script = script;
-    snprintf(script->path, sizeof script->path, "/tmp/waldo-script-%llu.sh",
+    snprintf(script->path, sizeof script->path, WALDO__SCRIPT_NAME,
              (unsigned long long)++job->op.sandbox->next_file);
     waldo__files_write(job->op.sandbox, script->path, waldo__str(job->cmd), 0700,
                        WALDO__WRITE_PLAIN, 1, script_written, script);

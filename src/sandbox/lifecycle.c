@@ -64,7 +64,7 @@ void waldo__live_drop_machine(waldo_sandbox *sandbox)
 {
     waldo__workspace_stop(sandbox);
     if (ends_hand(sandbox) && !waldo__loop_forked(sandbox->env->loop)) {
-        waldo__hand_shutdown(sandbox->hand, NULL, NULL);
+        waldo__live_shut_hand(sandbox, NULL);
     }
     waldo__hand_free(sandbox->hand);
     sandbox->hand = NULL;
@@ -176,6 +176,9 @@ static waldo_status take_info(waldo_sandbox *sandbox, waldo_error **ret_err)
                                waldo__isolation_name(info.isolation));
     }
     sandbox->info = info;
+    if ((info.flags & WALDO_MACHINE_FOREIGN) != 0) {
+        waldo__live_name_files(sandbox);
+    }
     if (info.note != NULL) {
         waldo__log(sandbox->env->loop, WALDO_LOG_WARN, "sandbox", "%s: %s", ops->name, info.note);
         waldo__live_news(sandbox, "limited", "%s: %s", ops->name, info.note);
@@ -605,7 +608,7 @@ static int settle_hand(waldo_sandbox *sandbox)
     sandbox->settled = 1;
     return waldo__timer_arm(sandbox->env->loop, &sandbox->close_timer,
                             waldo__deadline_ns(KILL_MS)) == WALDO_OK &&
-           (ends ? waldo__hand_shutdown(sandbox->hand, &fns, sandbox)
+           (ends ? waldo__live_shut_hand(sandbox, &fns)
                  : waldo__hand_start_list(sandbox->hand, &fns, sandbox, &call)) == WALDO_OK;
 }
 

@@ -122,6 +122,7 @@ struct waldo_sandbox {
     waldo__task turn_task;
     waldo__workspace *workspace;    /* baseline of a copied workspace */
     uint64_t next_file;             /* names of capture and script files */
+    uint64_t first_file;            /* the one before those of this machine, made elsewhere */
     int reuse_capture;              /* capture file next_file - 1 was not needed */
     char *saved;                    /* what the backend needs to reach it again; NULL: a new one */
     int saved_empty;                /* 1: the saved machine began without a workspace */
@@ -165,6 +166,9 @@ static inline int waldo__live_rejoins(const waldo_sandbox *sandbox)
 {
     return waldo__live_durable(sandbox) || (sandbox->info.flags & WALDO_MACHINE_REJOINS) != 0;
 }
+
+#define WALDO__CAPTURE_NAME "/tmp/waldo-output-%llu.txt" /* of next_file */
+#define WALDO__SCRIPT_NAME  "/tmp/waldo-script-%llu.sh"
 
 /* ---- ops (op.c) ---- */
 
@@ -237,7 +241,12 @@ int waldo__failover_restore(waldo_sandbox *sandbox); /* 1: the newest snapshot i
 void waldo__failover_opened(waldo_sandbox *sandbox);
 void waldo__failover_free(waldo_sandbox *sandbox);
 
-/* ---- pausing (machine.c) ---- */
+/* ---- pausing; hands in machines made elsewhere (machine.c) ---- */
+
+/* Files of this session get names that no other session uses, for it takes them away. */
+void waldo__live_name_files(waldo_sandbox *sandbox);
+/* Shut its hand down, and leave none of our files; fns may be NULL. */
+waldo_status waldo__live_shut_hand(waldo_sandbox *sandbox, const waldo__hand_call_fns *fns);
 
 void waldo__live_resume(waldo_sandbox *sandbox); /* PAUSED: let it go on */
 void waldo__live_resumed(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error);

@@ -1,11 +1,14 @@
 /* What some machines can do: pause and go on, show ports, change their network. */
+#include <stdio.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/rand.h"
 #include "sandbox/background.h"
 #include "sandbox/live.h"
 #include <waldo/machine.h>
 
-enum { PAUSE_MS = 60000, QUICK_MS = 30000, PORT_LAST = 65535, URL_MAX = 4096 };
+enum { FILES_MAX = 1024, PAUSE_MS = 60000, QUICK_MS = 30000, PORT_LAST = 65535, URL_MAX = 4096 };
 
 /* Any of the operations here. */
 typedef struct machine_op {
@@ -200,6 +203,36 @@ void waldo_sandbox_resume(waldo_sandbox *sandbox, waldo_sandbox_fn done, void *u
     } else {
         waldo__op_begin(sandbox, &m->op, &resume_kind); /* as whatever is begun */
     }
+}
+
+/* ---- machines made elsewhere ---- */
+
+void waldo__live_name_files(waldo_sandbox *sandbox)
+{
+    uint32_t number;
+
+    waldo__random(&number, sizeof number);
+    sandbox->next_file = sandbox->first_file = number;
+}
+
+waldo_status waldo__live_shut_hand(waldo_sandbox *sandbox, const waldo__hand_call_fns *fns)
+{
+    uint64_t first = sandbox->first_file;
+    waldo__hand_call *call;
+    char path[64];
+
+    if (sandbox->next_file - first > FILES_MAX) {
+        first = sandbox->next_file - FILES_MAX;
+    }
+    for (uint64_t i = 2 * first + 2; i < 2 * sandbox->next_file + 2; i++) {
+        waldo__hand_file file = WALDO__HAND_FILE_INIT;
+
+        snprintf(path, sizeof path, i % 2 == 0 ? WALDO__CAPTURE_NAME : WALDO__SCRIPT_NAME,
+                 (unsigned long long)(i / 2));
+        file.path = waldo__str(path);
+        waldo__hand_start_file(sandbox->hand, WALDO_HAND_REMOVE, &file, NULL, NULL, &call);
+    }
+    return waldo__hand_shutdown(sandbox->hand, fns, sandbox);
 }
 
 /* ---- ports ---- */

@@ -40,6 +40,8 @@ static struct {
     uint32_t flags; /* describe says */
     int streams, refuse, closes, abandons, shutdowns;
     int paused, breaks; /* with a pause */
+    int removed;        /* capture, before the shutdown */
+    char capture[64];   /* the last one */
     uint32_t highest;
     struct {
         uint32_t id;
@@ -89,6 +91,9 @@ static void run(const struct frame *frame)
     while (fields_next(&fields, &field) == 1) {
         if (field.tag == WALDO_HAND_F_FLAGS) {
             machine.jobs[at].keeps = (get_u32(field.ptr) & WALDO_HAND_RUN_KEEP) != 0;
+        } else if (field.tag == WALDO_HAND_F_CAPTURE_PATH) {
+            snprintf(machine.capture, sizeof machine.capture, "%.*s", (int)field.len,
+                     (const char *)field.ptr);
         } else if (field.tag == WALDO_HAND_F_LABEL) {
             snprintf(machine.jobs[at].label, sizeof machine.jobs[at].label, "%.*s", (int)field.len,
                      (const char *)field.ptr);
@@ -113,6 +118,23 @@ static void list(uint32_t id)
     say(WALDO_HAND_DONE, id, done, sizeof done);
 }
 
+static void remove_file(const struct frame *frame)
+{
+    uint8_t done[WALDO_HAND_DONE_LEN];
+    struct fields fields;
+    struct field field;
+
+    fields_init(&fields, frame);
+    while (fields_next(&fields, &field) == 1) {
+        if (field.tag == WALDO_HAND_F_PATH) {
+            machine.removed += machine.capture[0] != '\0' && field.len == strlen(machine.capture) &&
+                               memcmp(field.ptr, machine.capture, field.len) == 0;
+        }
+    }
+    done_encode(done, 2, WALDO_HAND_WHERE_PATH, 0, 0);
+    say(WALDO_HAND_DONE, frame->id, done, sizeof done);
+}
+
 static void hear(const struct frame *frame)
 {
     if (frame->type == WALDO_HAND_HELLO) {
@@ -123,6 +145,8 @@ static void hear(const struct frame *frame)
         list(frame->id);
     } else if (frame->type == WALDO_HAND_JOB_ATTACH) {
         machine.attach_id = frame->id;
+    } else if (frame->type == WALDO_HAND_REMOVE) {
+        remove_file(frame);
     } else if (frame->type == WALDO_HAND_SHUTDOWN) {
         uint8_t done[WALDO_HAND_DONE_LEN];
 
@@ -630,15 +654,22 @@ static void lost_while_paused(void **state)
 static void foreign_one_keeps_no_hand(void **state)
 {
     host h;
+    told much = { 0 };
 
     (void)state;
     begin(&h, WALDO_MACHINE_REJOINS | WALDO_MACHINE_FOREIGN);
     exit_job(machine.jobs[0].id, 0);
     exit_job(machine.jobs[1].id, 0);
     wait_for(&h, &h.plain);
+    waldo_sandbox_exec(h.sandbox, &WALDO_EXEC(.cmd = "much", .max_capture = 100), on_ended, &much,
+                       NULL, NULL);
+    exit_job(machine.highest, 0);
+    wait_for(&h, &much);
     assert_int_equal(machine.shutdowns, 0);
     finish(&h);
     assert_int_equal(machine.shutdowns, 1);
+    assert_true(strlen(machine.capture) > 0);
+    assert_int_equal(machine.removed, 1);
     assert_int_equal(machine.closes, 1);
     begin(&h, WALDO_MACHINE_REJOINS | WALDO_MACHINE_FOREIGN);
     waldo__sandbox_abandon(h.sandbox);
