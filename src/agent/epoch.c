@@ -57,6 +57,7 @@ static waldo_status make_encoder(waldo_run *run, waldo_error **ret_err)
     waldo__buf instructions = WALDO__BUF_INIT(INSTRUCTIONS_MAX);
     size_t count = 0, most = agent->host_tools.count + agent->sandbox_tools.count;
     waldo_tool_decl *decls = waldo__calloc(most + 1, sizeof *decls);
+    waldo_model_options options = *waldo__model_options(run->model);
     waldo_status status = decls != NULL ? write_instructions(run, &instructions) : WALDO_ENOMEM;
 
     if (status != WALDO_OK) {
@@ -66,12 +67,13 @@ static waldo_status make_encoder(waldo_run *run, waldo_error **ret_err)
             declare_tools(&agent->sandbox_tools, decls, &count);
         }
         declare_tools(&agent->host_tools, decls, &count);
+        options.reasoning = run->thoughtless ? NULL : options.reasoning;
         status = waldo__model_ops(run->model)
                      ->new_encoder(
                          &(waldo_model_epoch){
                              .size = sizeof(waldo_model_epoch),
                              .parallel_calls = run->limits.max_parallel > 1,
-                             .options = waldo__model_options(run->model),
+                             .options = &options,
                              .model = waldo__model_name(run->model),
                              .url = waldo__model_url(run->model),
                              .instructions = waldo__buf_str(&instructions),
@@ -109,6 +111,9 @@ static void record_epoch(waldo_run *run, const char *why)
     waldo__jw_str(&jw, "why", waldo__str(why));
     if (waldo__run_is_remote(run)) {
         waldo__jw_str(&jw, "history", WALDO__S("provider"));
+    }
+    if (run->thoughtless) {
+        waldo__jw_bool(&jw, "reasoning", 0);
     }
     waldo__jw_int(&jw, "plain_until", (int64_t)run->plain_until);
     waldo__jw_int(&jw, "cut_until", (int64_t)run->cut_until);

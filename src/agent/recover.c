@@ -25,6 +25,7 @@ void waldo__run_use_model(waldo_run *run, waldo_model *model)
     waldo_model_ref(model);
     waldo_model_unref(run->model);
     run->model = model;
+    run->thoughtless = 0;
 }
 
 /* An epoch for the same request; when it cannot begin, that is the error. */
@@ -52,6 +53,19 @@ static int make_plain(waldo_run *run, waldo_error **error)
     return begin(run, "the provider refuses what it made before", error);
 }
 
+/* It misses reasoning of its own in what is going on: then without any, until the next prompt. */
+static int make_thoughtless(waldo_run *run, waldo_error **error)
+{
+    const char *reasoning = waldo__model_options(run->model)->reasoning;
+
+    if (waldo_error_status(*error) != WALDO_ESTALE || run->thoughtless || reasoning == NULL ||
+        strcmp(reasoning, "none") == 0) {
+        return 0;
+    }
+    run->thoughtless = 1;
+    return begin(run, "the provider wants reasoning that is not there: none is asked for", error);
+}
+
 /* The conversation is too long: old tool output cut down, once, if that makes it shorter. */
 static int make_short(waldo_run *run, waldo_error **error)
 {
@@ -71,7 +85,7 @@ int waldo__run_recover(waldo_run *run, waldo_error **error)
         waldo__run_explain_overflow(run, error);
         return 0;
     }
-    return make_plain(run, error) || make_short(run, error);
+    return make_plain(run, error) || make_thoughtless(run, error) || make_short(run, error);
 }
 
 static int is_unavailable(waldo_status status)

@@ -133,6 +133,7 @@ struct waldo_run {
     int key_renewed;
     int repaired;       /* this request was built anew without the provider's own JSON */
     size_t plain_until; /* items before it are encoded without that JSON */
+    int thoughtless;    /* no reasoning is asked for, whatever the model's options */
     int shortened;      /* this request was built anew with less tool output */
     size_t cut_until;   /* results before it are sent shortened ... */
     size_t cut_newest;  /* ... those from here on less so */

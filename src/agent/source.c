@@ -230,8 +230,12 @@ static waldo_status start_transfer(waldo_run *run, const waldo_model_request *re
     const waldo_model_ops *ops = waldo__model_ops(run->model);
     const waldo_model_options *options = waldo__model_options(run->model);
     waldo__buf url = WALDO__BUF_INIT(HEAD_MAX), headers = WALDO__BUF_INIT(HEAD_MAX);
+    const char *auth_header = ops->auth_header, *auth_prefix = ops->auth_prefix;
     waldo_status status;
 
+    if (ops->auth != NULL) {
+        ops->auth(options, &auth_header, &auth_prefix);
+    }
     waldo__buf_add_str(&url, waldo__model_url(run->model));
     waldo__buf_add_str(&url, request->path);
     waldo__buf_add_str(&headers, request->headers);
@@ -249,8 +253,8 @@ static waldo_status start_transfer(waldo_run *run, const waldo_model_request *re
                 .url = url.ptr,
                 .headers = waldo__buf_str(&headers),
                 .body = request->body,
-                .auth_header = run->key_name.len > 0 ? ops->auth_header : NULL,
-                .auth_prefix = ops->auth_prefix,
+                .auth_header = run->key_name.len > 0 ? auth_header : NULL,
+                .auth_prefix = auth_prefix,
                 .auth_key = run->key_name.len > 0 ? run->key_name.ptr : NULL,
                 .replay = WALDO__REPLAY_NEVER, /* trying again is decided here, and told */
                 .connect_timeout_ms = options->connect_timeout_ms,

@@ -548,6 +548,11 @@ void waldo__run_ask(waldo_run *run)
             error);
         return;
     }
+    if (run->thoughtless && run->turns == 0) {
+        waldo__run_free_epoch(run);
+        run->thoughtless = 0;
+        run->epoch_why = "a new prompt: reasoning is asked for again";
+    }
     if (run->encoder == NULL) {
         const char *why = run->epoch_why != NULL ? run->epoch_why : "first request";
 

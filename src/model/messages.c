@@ -52,6 +52,10 @@ static const waldo__switch switches[] = {
       WALDO__SWITCH_WORD,
       offsetof(waldo__messages_quirks, binding),
       { "none", "error", "drop_block" } },
+    { "auth",
+      WALDO__SWITCH_WORD,
+      offsetof(waldo__messages_quirks, auth),
+      { "x-api-key", "bearer" } },
 };
 
 /* Servers of others know the older version, and few of them the caching of prompts. */
@@ -73,6 +77,7 @@ waldo_status waldo__messages_quirks_find(const waldo_model_options *options, wal
                                       .cache = is_theirs ? "5m" : "none",
                                       .display = "none",
                                       .binding = "none",
+                                      .auth = "x-api-key",
                                       .stream = 1 };
     waldo_str rest = waldo__str(options->quirks), part;
     waldo_status status = WALDO_OK;
@@ -110,6 +115,20 @@ waldo_status waldo__messages_vendor(waldo_str url, waldo_str model, waldo__buf *
     return waldo__model_vendor_at("anthropic", url, model, out);
 }
 
+static void auth_of(const waldo_model_options *options, const char **ret_header,
+                    const char **ret_prefix)
+{
+    waldo_str url = WALDO__S(""), model = WALDO__S("");
+    waldo__messages_quirks quirks;
+
+    waldo__messages_parse(waldo__model_rest(options), &url, &model, NULL);
+    if (waldo__messages_quirks_find(options, url, model, &quirks, NULL) == WALDO_OK &&
+        quirks.auth[0] == 'b') {
+        *ret_header = "Authorization";
+        *ret_prefix = "Bearer ";
+    }
+}
+
 const waldo_model_ops waldo__messages_ops = {
     .version = WALDO_MODEL_VERSION,
     .size = sizeof(waldo_model_ops),
@@ -132,4 +151,5 @@ const waldo_model_ops waldo__messages_ops = {
     .classify = waldo__provider_classify,
     .key_for = waldo__key_for_url,
     .usage = waldo__messages_get_usage,
+    .auth = auth_of,
 };

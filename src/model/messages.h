@@ -12,6 +12,7 @@ typedef struct waldo__messages_quirks {
     const char *thinking; /* how it is asked for: "adaptive", or with a "budget" of tokens */
     const char *display;  /* form of the thinking that is asked for; "none": the model's own */
     const char *binding;  /* what becomes of thinking behind a changed history; "none": default */
+    const char *auth;     /* how the key is sent: "x-api-key", or as "bearer" */
     unsigned char stream; /* answers are streamed */
     unsigned char output_format; /* the model can be held to a schema */
     unsigned char sampling;      /* the model takes temperature and top_p; not in any version */

@@ -89,6 +89,7 @@ static const char *const stale_texts[] = {
     "bound to a different conversation",   /* Anthropic */
     "invalid `signature` in `thinking`",   /* Anthropic */
     "invalid `signature` in `redacted_th", /* Anthropic */
+    "expected `thinking` or `redacted_th", /* Anthropic: of a turn that another model began */
 };
 
 static char lower(char byte)

@@ -235,6 +235,14 @@ def test_the_key_goes_where_it_is_named_for(agent, messages):
     assert "authorization" not in named["headers"]
 
 
+def test_the_key_may_go_as_a_bearer_token(agent, messages):
+    agent.args = ("-m", f"anthropic:{messages.url}#none,auth=bearer", "-s", "local:")
+    messages.queue({"text": "ok"})
+    assert agent("run", "--key", "MY_KEY", "x", env={"MY_KEY": "sk-ant-0123456789abcdef"}).returncode == 0
+    headers = messages.requests()[0]["headers"]
+    assert headers["authorization"] == "Bearer sk-ant-0123456789abcdef" and "x-api-key" not in headers
+
+
 def test_a_quoted_key_does_not_come_out(agent, messages):
     messages.queue(*[{"status": 400, "echo": True}] * 3)
     done = agent("run", "-v", "--key", "MY_KEY", "x", env={"MY_KEY": "sk-ant-0123456789abcdef"})

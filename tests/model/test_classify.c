@@ -129,6 +129,11 @@ static const struct {
       ANTHROPIC("messages.1.content.0: Invalid `signature` in `thinking` block",
                 "invalid_request_error", ""),
       WALDO_ESTALE, "invalid_request_error" },
+    { 400,
+      ANTHROPIC("messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
+                "`tool_use`",
+                "invalid_request_error", ""),
+      WALDO_ESTALE, "invalid_request_error" },
     { 401, ANTHROPIC("invalid x-api-key", "authentication_error", ""), WALDO_EAUTH,
       "authentication_error" },
     { 402, ANTHROPIC("no", "billing_error", ""), WALDO_EQUOTA, "billing_error" },

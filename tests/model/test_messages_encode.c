@@ -476,7 +476,7 @@ static void refused_options(void **state)
     expect_option_error(
         &WALDO_MODEL(.model = "anthropic:m", .quirks = "store=on"),
         "model quirks: \"store=on\" is not a quirk, written as name=value; known: "
-        "stream, output_format, sampling, version, cache, thinking, display, binding");
+        "stream, output_format, sampling, version, cache, thinking, display, binding, auth");
     expect_option_error(&WALDO_MODEL(.model = "anthropic:m", .quirks = "version=2020-01-01"),
                         "model quirks: \"version=2020-01-01\" has a value that is not known; "
                         "known: 2026-10-21, 2023-06-01");

@@ -417,12 +417,74 @@ static void when_it_may_change(void **state)
     waldo_runtime_finish(rt);
 }
 
+#define ASKS_TO_THINK "\"thinking\":{\"type\":\"enabled\""
+
+/* A model that thinks by budget gets calls that another one has made, and that were cancelled. */
+static void thinking_by_budget_behind_other_calls(void **state)
+{
+    static const int thinks[] = { 1, 1, 0, 0, 1 };
+    vendors *v = *state;
+    waldo_store *store = waldo_store_from_ops(&kept_ops, &v->store);
+    waldo_runtime *rt = waldo_runtime_new(&WALDO_RUNTIME(.store = store));
+    char name[320], *text;
+    int calls = 0;
+    waldo_model *model;
+    waldo_agent *agent =
+        waldo_agent_new(&WALDO_AGENT(.model_object = v->models[CHAT], .approve = WALDO_APPROVE_ALL,
+                                     .tools = WALDO_TOOLS(echo_tool(&calls, WALDO_PARALLEL_SAFE))));
+    waldo_run *run;
+    size_t len, told = 0;
+
+    snprintf(name, sizeof name, "anthropic:%s#claude-sonnet-4-5",
+             standin_url(v->servers[MESSAGES]));
+    model = waldo_model_new(&WALDO_MODEL(.model = name, .reasoning = "low", .no_retries = 1));
+    replies(v, CHAT, "[{\"calls\":[" ECHO("c1", "a") "]}]");
+    run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "begin"));
+    assert_int_equal(pull(v, run), WALDO_PENDING);
+    waldo_run_cancel(run);
+    assert_int_equal(pull(v, run), WALDO_END);
+    assert_int_equal(waldo_run_set_model(run, model), WALDO_OK);
+    assert_true(standin_control(v->servers[MESSAGES],
+                                "{\"replies\":[{\"calls\":[" ECHO(
+                                    "toolu_1", "b") "]},{\"text\":\"A\"},"
+                                                    "{\"thinking\":\"Hm.\",\"text\":\"B\"}]}"));
+    assert_int_equal(waldo_run_send(run, "go on"), WALDO_OK);
+    assert_int_equal(pull(v, run), WALDO_PENDING);
+    assert_int_equal(
+        waldo_run_decide(run, "toolu_1", &(waldo_decision){ .kind = WALDO_DECIDE_APPROVE }),
+        WALDO_OK);
+    assert_int_equal(pull(v, run), WALDO_END);
+    assert_string_equal(waldo_run_text(run), "A");
+    assert_int_equal(waldo_run_send(run, "and now?"), WALDO_OK);
+    assert_int_equal(pull(v, run), WALDO_END);
+    assert_string_equal(waldo_run_text(run), "B");
+    assert_int_equal(standin_request_count(v->servers[MESSAGES]), 5);
+    for (size_t i = 0; i < 5; i++) {
+        text = body(v, MESSAGES, i, &len);
+        assert_int_equal(occurrences(text, ASKS_TO_THINK), thinks[i]);
+        free(text);
+    }
+    assert_contains(v->told, "epoch: the provider refuses what it made before\n");
+    assert_contains(v->told, "epoch: the provider wants reasoning that is not there: none is asked "
+                             "for\n");
+    assert_contains(v->told, "epoch: a new prompt: reasoning is asked for again\n");
+    for (size_t i = 0; i < v->store.count; i++) {
+        told += strstr(v->store.records[i], "\"reasoning\":false") != NULL;
+    }
+    assert_int_equal(told, 1);
+    waldo_model_unref(model);
+    waldo_agent_unref(agent);
+    waldo_runtime_finish(rt);
+    waldo_store_unref(store);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(all_the_way_round, fresh),
         cmocka_unit_test_setup(in_the_middle_of_a_turn, fresh),
         cmocka_unit_test_setup(when_it_may_change, fresh),
+        cmocka_unit_test_setup(thinking_by_budget_behind_other_calls, fresh),
     };
 
     return !!cmocka_run_group_tests(tests, start, stop);

@@ -222,6 +222,13 @@ typedef struct waldo_model_ops {
      * last such response is not sent any more: requests grow from there.
      */
     waldo_history (*history)(const waldo_model_options *options);
+
+    /**
+     * Optional. What carries the key by options that new_encoder() has accepted, where that is not
+     * always auth_header and auth_prefix; both static.
+     */
+    void (*auth)(const waldo_model_options *options, const char **ret_header,
+                 const char **ret_prefix);
 } waldo_model_ops;
 
 #ifdef __cplusplus

@@ -161,6 +161,11 @@ const cases = {
       user([{ ...answers[1], tool_use_id: "a b" }])), /match pattern/);
   },
   async thinking_is_judged() {
+    const other = { ...results({ content: [{ type: "tool_use", id: "toolu_x" }] }) };
+    const call = { role: "assistant", content: [{ type: "tool_use", id: "toolu_x", name: "run_command", input: {} }] };
+    const budget = { max_tokens: 4096, thinking: { type: "enabled", budget_tokens: 1024 }, messages: [ask, call, other] };
+    await refused({ model: "text", ...budget }, /Expected `thinking` or `redacted_thinking`, but found `tool_use`/);
+    assert.equal(text(await created({ model: "text", ...budget, thinking: undefined })), "hello");
     const first = await created({ model: "two-calls" });
     const [thinking, ...rest] = first.content;
     const history = (content, start = ask) => ({ model: "two-calls",

@@ -175,7 +175,23 @@ def check_messages(body, vendor, version, issued):
         raise unanswered(len(messages) - 1, waiting)
     if vendor == "anthropic":
         check_final(messages[-1])
+        check_turn(body)
         check_bindings(body, issued)
+
+
+def check_turn(body):
+    """With a budget, an answer whose results come now begins with thinking."""
+    if (body.get("thinking") or {}).get("type") != "enabled" or len(body["messages"]) < 2:
+        return
+    answer, results = body["messages"][-2:]
+    first = blocks_of(answer)[0]["type"]
+    if any(block["type"] == "tool_result" for block in blocks_of(results)) and first not in THINKING_FIRST:
+        raise unthinking(len(body["messages"]) - 2, first)
+
+
+def unthinking(number, found):
+    return bad(f"messages.{number}.content.0.type", f"Expected `thinking` or `redacted_thinking`, but found `{found}`. "
+               "When `thinking` is enabled, a final `assistant` message must start with a thinking block.")
 
 
 def check_final(message):
@@ -326,6 +342,4 @@ def check_bindings(body, issued):
                 if not any(digest(body, count) == before for count, before in known):
                     raise bad(f"messages.{i}.content.{j}", "The block is bound to a different conversation prefix.")
             elif block["type"] == "tool_use" and not set(issued.led.get((body["model"], block["id"]), [])) <= there:
-                raise bad(f"messages.{i}.content.0.type", "Expected `thinking` or `redacted_thinking`, but found "
-                          "`tool_use`. When `thinking` is enabled, a final `assistant` message must start with a "
-                          "thinking block.")
+                raise unthinking(i, "tool_use")
