@@ -2,6 +2,7 @@
 import json
 import re
 import select
+import socket
 import ssl
 import time
 import urllib.parse
@@ -193,11 +194,13 @@ class Exchange:
         if isinstance(self.client, ssl.SSLSocket):
             return
         watched = [machine, self.client]
-        while machine not in (ready := select.select(watched, [], [])[0]):
-            if not self.client.recv(1, 2):  # MSG_PEEK
+        while True:
+            ready = select.select(watched, [], [])[0]
+            if machine in ready:
+                return
+            if not self.client.recv(1, socket.MSG_PEEK):
                 raise send.Gone
-            watched = [machine]  # its next request waits
-        assert ready
+            watched = [machine]  # the client's next request waits
 
     def relay(self, vm, connection, method, target):
         headers = [(name, value) for name, value in self.record["headers"] if name.lower() not in HOP]

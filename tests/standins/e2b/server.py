@@ -15,12 +15,13 @@ Python on port 49999.
                     makes /workspace of new machines a disk of that size; "clock_skew_s" moves all times told;
                     "spaces": true varies white space in JSON of new machines; "record": false keeps no requests
     GET /_requests  every request as JSON, with its machine `vm`, `port` and `status`; GET /_requests/count;
-                    GET /_requests/N/body
+                    GET /_requests/N/body; with ?vm=ID&on=METHOD+PATH (may hold *) only those
     GET /_processes the number of processes in all machines, bubblewrap and envd (3 a machine) among them;
                     GET /_processes/list
     GET /_wait?requests=N&aborted=N&processes=N  returns when it is so, 504 after 20 s
     POST /_reset    ends all machines and forgets all of this
 """
+import fnmatch
 import json
 import os
 import pathlib
@@ -137,9 +138,9 @@ def control(method, target, raw):
         except (ValueError, KeyError, AttributeError, TypeError, cloud.Refused) as why:
             return 400, json.dumps({"error": repr(why)}).encode()
     elif (method, path) == ("GET", ["_requests"]):
-        return 200, json.dumps([service.shown(record) for record in list(STATE.requests)]).encode()
+        return 200, json.dumps([service.shown(record) for record in chosen(query)]).encode()
     elif (method, path) == ("GET", ["_requests", "count"]):
-        return 200, str(STATE.count).encode()
+        return 200, str(len(chosen(query)) if query else STATE.count).encode()
     elif method == "GET" and path[0] == "_requests" and path[2:] == ["body"] and int(path[1]) < len(STATE.requests):
         return 200, bytes(STATE.requests[int(path[1])]["raw"])
     elif (method, path) == ("GET", ["_processes"]):
@@ -154,6 +155,12 @@ def control(method, target, raw):
     else:
         return 404, b"{}"
     return 200, b"{}"
+
+
+def chosen(query):
+    """The requests that `vm` and `on` (as in a fault) choose."""
+    return [record for record in list(STATE.requests) if query.get("vm", record["vm"]) == record["vm"]
+            and fnmatch.fnmatchcase(f"{record['method']} {record['path'].partition('?')[0]}", query.get("on", "*"))]
 
 
 def command(pid):

@@ -99,11 +99,12 @@ class Process:
             processes[self.pid] = self
         for reader in self.readers:
             reader.start()
-        threading.Thread(target=self.wait, daemon=True).start()
+        self.timer = None
         if seconds is not None:
-            timer = threading.Timer(seconds, self.expire)
-            timer.daemon = True
-            timer.start()
+            self.timer = threading.Timer(seconds, self.expire)
+            self.timer.daemon = True
+            self.timer.start()
+        threading.Thread(target=self.wait, daemon=True).start()
 
     def read(self, fd, kind, size):
         while self.over is None:
@@ -127,6 +128,8 @@ class Process:
     def wait(self):
         self.output_over.wait()
         code = self.child.wait()
+        if self.timer:
+            self.timer.cancel()
         for reader in self.readers:  # what it wrote before it was killed
             reader.join(0.1)
         event = {"exitCode": code, "exited": True, "status": f"exit status {code}", "error": f"exit status {code}"}
