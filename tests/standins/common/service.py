@@ -7,15 +7,12 @@ name, else "ok".
     POST /_control  {"replies": [..]} queues; {"model": M, "replies": [..]} queues for one model; {"model": M,
                     "turns": [..]} defines a scenario; {"key": K} demands that key; {"strict": false} lets any history
                     pass; {"release": true} ends all stalls
-    GET /_requests  every request as JSON; GET /_requests/count; GET /_requests/N/body  the raw bytes of one
-    GET /_wait?requests=N&aborted=N  returns when so many came / were left by the peer, 504 after 20 s
-    POST /_reset    forgets all of this
+The other paths of a test: desk.py.
 """
 import base64
-import json
-import threading
 import urllib.parse
 
+import desk
 import http1
 import send
 from wire import PARSE, Refused, dump, parse
@@ -77,20 +74,15 @@ class Service:
         """The object of a reply that is not streamed."""
 
 
-class State:
-    def __init__(self):
-        self.service = Service()
-        self.changed = threading.Condition()
-        self.epoch = 0
-        self.reset()
+class State(desk.Desk):
+    service = Service()
 
     def reset(self):
         with self.changed:
-            self.epoch += 1  # ends the stalls of the time before
-            self.requests, self.queue, self.queues, self.scenarios = [], [], {}, dict(self.service.scenarios)
-            self.key, self.strict, self.aborted = None, True, 0
+            self.forget()
+            self.queue, self.queues, self.scenarios = [], {}, dict(self.service.scenarios)
+            self.key, self.strict = None, True
             self.service.reset()
-            self.changed.notify_all()
 
     def control(self, order):
         with self.changed:
@@ -102,8 +94,7 @@ class State:
             self.key, self.strict = order.get("key", self.key), order.get("strict", self.strict)
             self.service.order(order)
             if order.get("release"):
-                self.epoch += 1
-            self.changed.notify_all()
+                self.release()
 
     def next_reply(self, body):
         with self.changed:
@@ -112,10 +103,6 @@ class State:
                     return queue.pop(0)
             turns = self.scenarios.get(body["model"], [{"text": "ok"}])
         return turns[min(self.service.turn(body), len(turns) - 1)]
-
-    def wait(self, requests, aborted):
-        with self.changed:
-            return self.changed.wait_for(lambda: len(self.requests) >= requests and self.aborted >= aborted, 20)
 
 
 STATE = State()
@@ -127,21 +114,16 @@ class Handler(http1.Peer):
         low = {name.lower(): value for name, value in headers}
         raw = self.body(low)
         if urllib.parse.urlsplit(target).path.startswith("/_"):
-            status, answer = control(method, target, raw)
+            status, answer = STATE.answer(method, target, raw)
             headers = {"Content-Type": "application/json"}
             return send.send(self.request, status, headers, answer, {"length": True}, lambda: True)
-        with STATE.changed:
-            record = {"method": method, "path": target, "headers": headers, "raw": raw,
-                      "connection": "%s:%d" % self.client_address[:2], "on_connection": self.served}
-            STATE.requests.append(record)
-            STATE.changed.notify_all()
+        record = {"method": method, "path": target, "headers": headers, "raw": raw,
+                  "connection": "%s:%d" % self.client_address[:2], "on_connection": self.served}
+        STATE.received(record)
         try:
             return self.answer(method, target, headers, low, raw)
         except (send.Gone, OSError):
-            with STATE.changed:
-                STATE.aborted += 1
-                record["aborted"] = True
-                STATE.changed.notify_all()
+            STATE.left(record)
             raise
 
     def answer(self, method, target, headers, low, raw):
@@ -150,9 +132,8 @@ class Handler(http1.Peer):
         except Refused as why:
             status, kind, reply = why.status, "application/json", {"length": True}
             body = dump(STATE.service.refusal(why, "req_%d" % len(STATE.requests)))
-        epoch = STATE.epoch
         out = {"Content-Type": kind, STATE.service.id_header: "req_%d" % len(STATE.requests)}
-        return send.send(self.request, status, out, send.framed(body, reply), reply, lambda: STATE.epoch != epoch)
+        return send.send(self.request, status, out, send.framed(body, reply), reply, STATE.released())
 
     def judge(self, method, target, headers, low, raw):
         """Status, content type, body and switches of the answer."""
@@ -202,36 +183,6 @@ def render(reply, body, headers, raw):
     if reply.get("raw") == "":
         return status, "application/json", "", reply
     return status, "application/json", dump(STATE.service.whole(reply, body)), reply
-
-
-def control(method, target, raw):
-    url = urllib.parse.urlsplit(target)
-    path = url.path.strip("/").split("/")
-    if (method, path) == ("POST", ["_reset"]):
-        STATE.reset()
-    elif (method, path) == ("POST", ["_control"]):
-        try:
-            STATE.control(json.loads(raw))
-        except (ValueError, KeyError, AttributeError, TypeError) as why:
-            return 400, json.dumps({"error": repr(why)}).encode()
-    elif (method, path) == ("GET", ["_requests"]):
-        return 200, json.dumps([shown(record) for record in list(STATE.requests)]).encode()
-    elif (method, path) == ("GET", ["_requests", "count"]):
-        return 200, str(len(STATE.requests)).encode()
-    elif method == "GET" and path[0] == "_requests" and path[2:] == ["body"] and int(path[1]) < len(STATE.requests):
-        return 200, STATE.requests[int(path[1])]["raw"]
-    elif (method, path) == ("GET", ["_wait"]):
-        query = dict(urllib.parse.parse_qsl(url.query))
-        if not STATE.wait(int(query.get("requests", 0)), int(query.get("aborted", 0))):
-            return 504, b"{}"
-    else:
-        return 404, b"{}"
-    return 200, b"{}"
-
-
-def shown(record):
-    raw = record["raw"]
-    return {**record, "raw": base64.b64encode(raw).decode(), "body": raw.decode("utf-8", "replace")}
 
 
 def serve(made, args):

@@ -7,6 +7,7 @@ import secrets
 import time
 import urllib.parse
 
+import machines
 import vms
 
 ENVD_VERSION = "0.6.13"
@@ -39,7 +40,7 @@ class Cloud:
 
     def __init__(self, settings):
         self.settings = settings
-        self.fleet = vms.Fleet(self.expire)
+        self.fleet = machines.Fleet(self.expire)
 
     # --- what machines look like ---------------------------------------------------------------------
 
@@ -246,7 +247,7 @@ class Cloud:
             vm.thaw()
         self.fleet.touch()
 
-    def pause(self, vm, _):
+    def pause(self, vm, _=b""):
         if vm.state == "paused":
             raise Refused(409, f"Sandbox '{vm.name}' is already paused")
         vm.paused_at = time.time()

@@ -8,10 +8,12 @@ import time
 import urllib.parse
 
 import cloud
-import faults
+import frames
+import machines
 import send
 import vms
 
+ENVD = vms.Vm.daemon_port
 STREAM = "application/connect+json"
 RESERVED = {"/init", "/freeze", "/unfreeze", "/collapse", "/fsfreeze", "/fsthaw", "/upgrade"}
 HOP = {"connection", "keep-alive", "te", "upgrade", "transfer-encoding", "content-length", "expect"}
@@ -32,8 +34,7 @@ class Exchange:
     def __init__(self, peer, state, record, low):
         self.peer, self.state, self.record, self.low = peer, state, record, low
         self.client, self.fault, self.pieces = peer.request, {}, None
-        epoch = state.epoch
-        self.released = lambda: state.epoch != epoch
+        self.released = state.released()
 
     def run(self, method, target, path):
         try:
@@ -42,7 +43,7 @@ class Exchange:
             self.peer.body(self.low)
             self.state.received(self.record)
             return self.reply(why.status, {"Content-Type": "text/plain; charset=utf-8"}, str(why).encode())
-        streamed = route and (route[1] != vms.ENVD or path == "/files") and method not in ("GET", "HEAD")
+        streamed = route and (route[1] != ENVD or path == "/files") and method not in ("GET", "HEAD")
         if not streamed:
             self.record["raw"] = self.peer.body(self.low)
         if route:
@@ -89,7 +90,7 @@ class Exchange:
             if vm.token and query.get("signature") == vms.signature(
                     vm.token, query.get("path", ""), operation, query.get("username", ""),
                     query.get("signature_expiration")):
-                return vm.name, vms.ENVD
+                return vm.name, ENVD
         raise cloud.Refused(400, "Invalid host")
 
     # --- faults --------------------------------------------------------------------------------------
@@ -162,14 +163,14 @@ class Exchange:
             self.state.cloud.wake(vm)
         if vm is None or vm.state != "running":
             return self.refuse(502, sandboxId=name, message=GONE)
-        if port == vms.ENVD and path in RESERVED:
+        if port == ENVD and path in RESERVED:
             return self.refuse(404, message="This endpoint is reserved for internal use", path=path)
-        if port != vms.ENVD and not vm.public and self.low.get(TRAFFIC) != vms.keyed("sandbox-traffic-" + name):
+        if port != ENVD and not vm.public and self.low.get(TRAFFIC) != vms.keyed("sandbox-traffic-" + name):
             says = (f"Provided token in header '{TRAFFIC}' is invalid" if TRAFFIC in self.low else
                     f"Sandbox is secured with traffic access token. Token header '{TRAFFIC}' is missing")
             return self.refuse(403, sandboxId=name, message=says)
         try:
-            connection = vms.Connection(vm, port, self.wait)
+            connection = machines.Connection(vm, port, self.wait)
         except ConnectionRefusedError:
             return self.refuse(502, sandboxId=name, message=CLOSED, port=port)
         except (OSError, send.Gone):
@@ -241,12 +242,12 @@ class Exchange:
             body.marks[self.fault["vanish_at"]] = lambda: self.vanish(vm)
         if "end_at" in self.fault:
             body.marks[self.fault["end_at"]] = self.over
-        frames = None
+        odd = None
         if "frames" in self.fault and low.get("content-type") == STREAM:
-            frames = faults.Frames(self.fault["frames"])
+            odd = frames.Frames(self.fault["frames"])
         try:
             for part in parts:
-                body.write(frames.feed(part) if frames else part)
+                body.write(odd.feed(part) if odd else part)
             body.end()
         except Over:
             pass

@@ -26,82 +26,83 @@ import json
 import os
 import pathlib
 import sys
-import threading
-import time
 import urllib.parse
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
 import cloud  # noqa: E402
+import desk  # noqa: E402
 import faults  # noqa: E402
+import frames  # noqa: E402
 import http1  # noqa: E402
 import proxy  # noqa: E402
 import send  # noqa: E402
-import service  # noqa: E402
 
 SETTINGS = {"key": None, "no_v2": False, "concurrent": None, "templates": [], "max_timeout_s": 86400,
             "disk_bytes": None, "clock_skew_s": 0, "spaces": False, "record": True}
 
 
-class State:
+class State(desk.Desk):
     def __init__(self):
-        self.changed = threading.Condition()
-        self.settings, self.epoch = dict(SETTINGS), 0
+        self.settings = dict(SETTINGS)
         self.cloud = cloud.Cloud(self.settings)
-        self.reset()
+        super().__init__()
+
+    def forget(self):
+        super().forget()
+        with self.changed:
+            self.faults = faults.Faults(["vanish", "vanish_at", "frames", "end_at"])
+            self.settings.clear()
+            self.settings.update(SETTINGS)
 
     def reset(self):
         self.cloud.fleet.end_all()
-        with self.changed:
-            self.epoch += 1
-            self.requests, self.count, self.aborted, self.faults = [], 0, 0, faults.Faults()
-            self.settings.clear()
-            self.settings.update(SETTINGS)
-            self.changed.notify_all()
+        self.forget()
+
+    @property
+    def record(self):
+        return self.settings["record"]
 
     def control(self, order):
-        for name in ("vanish", "pause", "rotate_token"):
+        for name, act in (("vanish", self.cloud.fleet.drop), ("pause", self.cloud.pause),
+                          ("rotate_token", self.cloud.rotate)):
             if name in order:
-                chosen = order.pop(name)
-                for vm in self.cloud.fleet.all() if chosen == "*" else [self.cloud.find(chosen)]:
-                    {"vanish": self.cloud.fleet.drop, "pause": lambda vm: self.cloud.pause(vm, b""),
-                     "rotate_token": self.cloud.rotate}[name](vm)
+                wanted = order.pop(name)
+                found = self.cloud.fleet.all() if wanted == "*" else [self.cloud.fleet.find(wanted)]
+                if None in found:
+                    raise ValueError(f"no machine {wanted}")
+                for vm in found:
+                    act(vm)
         with self.changed:
             for fault in order.pop("faults", []):
+                frames.check(fault.get("frames", {}))
                 self.faults.add(fault)
             if order.pop("release", False):
-                self.epoch += 1
+                self.release()
             if set(order) - set(SETTINGS):
                 raise ValueError(f"not known: {sorted(set(order) - set(SETTINGS))}")
             self.settings.update(order)
-            self.changed.notify_all()
-
-    def received(self, record):
-        with self.changed:
-            self.count += 1
-            if self.settings["record"]:
-                self.requests.append(record)
-            self.changed.notify_all()
-
-    def left(self, record):
-        with self.changed:
-            self.aborted += 1
-            record["aborted"] = True
-            self.changed.notify_all()
 
     def processes(self):
         return {vm.name: vm.processes() for vm in self.cloud.fleet.all()}
 
-    def wait(self, requests, aborted, processes):
-        late = time.monotonic() + 20
-        while time.monotonic() < late:
-            with self.changed:
-                if not self.changed.wait_for(lambda: self.count >= requests and self.aborted >= aborted,
-                                             late - time.monotonic()):
-                    return False
-            if processes is None or sum(map(len, self.processes().values())) == processes:
-                return True
-            time.sleep(0.02)
-        return False
+    def count_processes(self):
+        return sum(map(len, self.processes().values()))
+
+    def ready(self, query):
+        return "processes" not in query or self.count_processes() == int(query["processes"])
+
+    def chosen(self, query):
+        """The requests that `vm` and `on` (as in a fault) choose."""
+        return [record for record in list(self.requests) if query.get("vm", record["vm"]) == record["vm"]
+                and fnmatch.fnmatchcase(f"{record['method']} {record['path'].partition('?')[0]}", query.get("on", "*"))]
+
+    def more(self, method, path, query):
+        if (method, path) == ("GET", ["_processes"]):
+            return str(self.count_processes()).encode()
+        if (method, path) == ("GET", ["_processes", "list"]):
+            found = {name: {pid: command(pid) for pid in pids} for name, pids in self.processes().items()}
+            return json.dumps(found).encode()
+        return None
 
 
 STATE = State()
@@ -113,7 +114,7 @@ class Handler(http1.Peer):
         low = {name.lower(): value for name, value in headers}
         path = urllib.parse.urlsplit(target).path
         if path.startswith("/_"):
-            status, answer = control(method, target, self.body(low))
+            status, answer = STATE.answer(method, target, self.body(low))
             kind = {"Content-Type": "application/json"}
             return send.send(self.request, status, kind, answer, {"length": True}, lambda: True)
         record = {"method": method, "path": target, "headers": headers, "raw": b"", "vm": None, "port": None,
@@ -124,43 +125,6 @@ class Handler(http1.Peer):
         except (send.Gone, OSError):
             STATE.left(record)
             raise
-
-
-def control(method, target, raw):
-    url = urllib.parse.urlsplit(target)
-    path = url.path.strip("/").split("/")
-    query = dict(urllib.parse.parse_qsl(url.query))
-    if (method, path) == ("POST", ["_reset"]):
-        STATE.reset()
-    elif (method, path) == ("POST", ["_control"]):
-        try:
-            STATE.control(json.loads(raw))
-        except (ValueError, KeyError, AttributeError, TypeError, cloud.Refused) as why:
-            return 400, json.dumps({"error": repr(why)}).encode()
-    elif (method, path) == ("GET", ["_requests"]):
-        return 200, json.dumps([service.shown(record) for record in chosen(query)]).encode()
-    elif (method, path) == ("GET", ["_requests", "count"]):
-        return 200, str(len(chosen(query)) if query else STATE.count).encode()
-    elif method == "GET" and path[0] == "_requests" and path[2:] == ["body"] and int(path[1]) < len(STATE.requests):
-        return 200, bytes(STATE.requests[int(path[1])]["raw"])
-    elif (method, path) == ("GET", ["_processes"]):
-        return 200, str(sum(map(len, STATE.processes().values()))).encode()
-    elif (method, path) == ("GET", ["_processes", "list"]):
-        return 200, json.dumps({name: {pid: command(pid) for pid in pids}
-                                for name, pids in STATE.processes().items()}).encode()
-    elif (method, path) == ("GET", ["_wait"]):
-        processes = int(query["processes"]) if "processes" in query else None
-        if not STATE.wait(int(query.get("requests", 0)), int(query.get("aborted", 0)), processes):
-            return 504, b"{}"
-    else:
-        return 404, b"{}"
-    return 200, b"{}"
-
-
-def chosen(query):
-    """The requests that `vm` and `on` (as in a fault) choose."""
-    return [record for record in list(STATE.requests) if query.get("vm", record["vm"]) == record["vm"]
-            and fnmatch.fnmatchcase(f"{record['method']} {record['path'].partition('?')[0]}", query.get("on", "*"))]
 
 
 def command(pid):

@@ -2,15 +2,12 @@
 
     /usr/bin/python3 envd.py LISTENER
 
-LISTENER is the number of a listening Unix socket: the machine's network card. A connection begins with a line
-`PORT n`; n = 49983 is this daemon, every other one a TCP port of the machine (answered `open` or `closed`).
+LISTENER: see common/inside.py.
 """
 import contextlib
 import os
 import pathlib
 import re
-import resource
-import select
 import socket
 import subprocess
 import sys
@@ -21,7 +18,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[2] / "common"))
 import connect  # noqa: E402
 import files  # noqa: E402
 import filesystem  # noqa: E402
-import http1  # noqa: E402
+import inside  # noqa: E402
 import process  # noqa: E402
 import send  # noqa: E402
 import users  # noqa: E402
@@ -40,19 +37,7 @@ AS_USER = {FILES + "Stat": filesystem.status, FILES + "MakeDir": filesystem.make
 STREAMS = {PROCESS + "Start", PROCESS + "Connect", PROCESS + "StreamInput", FILES + "WatchDir"}
 
 
-class Peer(http1.Peer):
-    timeout = 86400
-
-    def handle(self):
-        try:
-            port = int(self.line().removeprefix("PORT "))
-            if port == PORT:
-                self.one_request()
-            else:
-                splice(self.request, port)
-        except (send.Gone, OSError):
-            pass
-
+class Peer(inside.Peer):
     def one_request(self):
         (method, target, _), headers = self.head()
         low = {name.lower(): value for name, value in headers}
@@ -155,56 +140,5 @@ def start_interpreter():
         time.sleep(0.01)
 
 
-def splice(near, port):
-    """Pass bytes between a connection and a port of this machine."""
-    try:
-        far = socket.create_connection(("127.0.0.1", port), timeout=5)
-    except OSError:
-        near.sendall(b"closed\n")
-        return
-    near.sendall(b"open\n")
-    with far:
-        other = {near: far, far: near}
-        while True:
-            for ready in select.select([near, far], [], [])[0]:
-                data = ready.recv(65536)
-                if not data:
-                    return
-                other[ready].sendall(data)
-
-
-class Server(http1.Server):
-    address_family = socket.AF_UNIX
-
-    def __init__(self, listener):
-        super().__init__(("127.0.0.1", 0), Peer, bind_and_activate=False)
-        self.socket.close()
-        self.socket = socket.socket(fileno=listener)
-
-
-def furnish():
-    """The files that a machine has when it starts."""
-    uid = 1000 if users.may_change() else 0
-    texts = {"passwd": f"user:x:{uid}:{uid}::/home/user:/bin/bash\nroot:x:0:0:root:/root:/bin/bash\n"
-                       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-             "group": f"user:x:{uid}:\nroot:x:0:\nnogroup:x:65534:\n", "hosts": "127.0.0.1 localhost\n",
-             "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n", "hostname": "e2b.local\n",
-             "profile": "export PS1='$ '\n"}
-    for name, text in texts.items():
-        with open(f"/etc/{name}", "w", encoding="ascii") as file:
-            file.write(text)
-    for path, mode in (("/home/user", 0o755), ("/root", 0o700), ("/tmp", 0o1777), ("/var/tmp", 0o1777), *(
-            (path, 0o755) for path in ("/etc", "/home", "/var", "/run", "/run/standins", "/run/standins/e2b"))):
-        os.makedirs(path, exist_ok=True)
-        os.chmod(path, mode)
-    for path in ("/home/user", "/workspace"):
-        if os.path.isdir(path):
-            users.own(path, users.find("user"))
-
-
 if __name__ == "__main__":
-    os.umask(0o022)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    furnish()
-    Server(int(sys.argv[1])).serve_forever(poll_interval=60)
+    inside.serve(Peer, PORT)

@@ -1,7 +1,6 @@
 """envd's REST side: /files, /health, /metrics, /envs, /init, and who may use what."""
 import base64
 import errno
-import gzip
 import hashlib
 import hmac
 import mimetypes

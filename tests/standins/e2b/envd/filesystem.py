@@ -15,6 +15,13 @@ LETTERS = {stat.S_IFDIR: "d", stat.S_IFLNK: "L", stat.S_IFIFO: "p", stat.S_IFSOC
 SPECIAL = ((stat.S_ISUID, "u"), (stat.S_ISGID, "g"), (stat.S_ISVTX, "t"))
 
 
+def resolve(user, path):
+    try:
+        return users.join(user.pw_dir, path)
+    except ValueError as why:
+        raise Failure("invalid_argument", str(why)) from why
+
+
 def permissions(mode):
     """As Go prints a mode."""
     front = LETTERS.get(stat.S_IFMT(mode), "") + "".join(letter for bit, letter in SPECIAL if mode & bit)
@@ -62,11 +69,11 @@ def moment(nanoseconds):
 
 
 def status(message, user):
-    return {"entry": entry(users.resolve(user, message.get("path", "")))}
+    return {"entry": entry(resolve(user, message.get("path", "")))}
 
 
 def make_folder(message, user):
-    path = users.resolve(user, message.get("path", ""))
+    path = resolve(user, message.get("path", ""))
     if os.path.isdir(path):
         raise Failure("already_exists", f"directory already exists: {path}")
     if os.path.exists(path):
@@ -79,8 +86,8 @@ def make_folder(message, user):
 
 
 def move(message, user):
-    source = users.resolve(user, message.get("source", ""))
-    destination = users.resolve(user, message.get("destination", ""))
+    source = resolve(user, message.get("source", ""))
+    destination = resolve(user, message.get("destination", ""))
     try:
         users.make_folders(os.path.dirname(destination), user)
         os.rename(source, destination)
@@ -93,7 +100,7 @@ def move(message, user):
 
 
 def remove(message, user):
-    path = users.resolve(user, message.get("path", ""))
+    path = resolve(user, message.get("path", ""))
     try:
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
@@ -135,6 +142,6 @@ def walk(real, asked, depth):
 
 
 def list_folder(message, user):
-    asked = users.resolve(user, message.get("path", ""))
+    asked = resolve(user, message.get("path", ""))
     found = list(walk(folder(asked), asked, message.get("depth") or 1))
     return {"entries": found} if found else {}

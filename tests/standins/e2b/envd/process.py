@@ -11,6 +11,7 @@ import termios
 import threading
 import time
 
+import filesystem
 import users
 from connect import Failure, octets, text_of
 
@@ -50,7 +51,7 @@ class Process:
         self.late = False
         self.terminal = self.input = None
         self.input_lock = threading.Lock()
-        cwd = users.resolve(user, config.get("cwd") or "")
+        cwd = filesystem.resolve(user, config.get("cwd") or "")
         if not os.path.exists(cwd):
             raise Failure("invalid_argument", f"cwd '{cwd}' does not exist")
         command = ["/bin/sh", "-c", 'exec "${@}"', "--", config.get("cmd", ""), *config.get("args", [])]

@@ -8,7 +8,6 @@ import struct
 import threading
 
 import filesystem
-import users
 from connect import Failure
 
 MODIFY, ATTRIB, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x2, 0x4, 0x40, 0x80, 0x100, 0x200
@@ -26,7 +25,7 @@ class Watcher:
     """Follows a folder; `put` gets each event."""
 
     def __init__(self, message, user, put):
-        self.root = users.resolve(user, message.get("path", ""))
+        self.root = filesystem.resolve(user, message.get("path", ""))
         try:
             filesystem.folder(self.root)
         except Failure as why:

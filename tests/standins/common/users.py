@@ -3,8 +3,6 @@ import grp
 import os
 import pwd
 
-from connect import Failure
-
 default = "user"
 
 
@@ -28,13 +26,6 @@ def join(home, path):
     if path.startswith("/"):
         return path
     return os.path.normpath(os.path.join(home, path))
-
-
-def resolve(user, path):
-    try:
-        return join(user.pw_dir, path)
-    except ValueError as why:
-        raise Failure("invalid_argument", str(why)) from why
 
 
 def own(path, user):

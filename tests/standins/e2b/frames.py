@@ -1,43 +1,8 @@
-"""What a script makes go wrong: which requests it meets, and what it does to the frames of a stream."""
-import fnmatch
+"""What a script makes of the frames of a Connect stream."""
 import json
 import struct
 
-
-class Faults:
-    """A queue of faults; each meets the requests that `on` names, `times` times, after `skip` of them."""
-
-    def __init__(self):
-        self.waiting = []
-
-    def add(self, fault):
-        unknown = set(fault) - KNOWN
-        if unknown or "on" not in fault:
-            raise ValueError(f"not switches of a fault: {sorted(unknown) or 'on is missing'}")
-        unknown = set(fault.get("frames", {})) - FRAMES
-        if unknown:
-            raise ValueError(f"not switches of frames: {sorted(unknown)}")
-        self.waiting.append({"times": 1, "skip": 0, **fault})
-
-    def take(self, method, path, vm):
-        """The first fault that meets this request, or nothing."""
-        for fault in self.waiting:
-            if not fnmatch.fnmatchcase(f"{method} {path}", fault["on"]) or fault.get("vm", vm) != vm:
-                continue
-            if fault["skip"]:
-                fault["skip"] -= 1
-                continue
-            if fault["times"] is not None:
-                fault["times"] -= 1
-                if not fault["times"]:
-                    self.waiting.remove(fault)
-            return fault
-        return {}
-
-
-KNOWN = set("""on vm times skip wait_ms status json text retry_after after vanish vanish_at frames reset close
-    close_before_reply stall_headers slow_headers headers drop_at stall_at stall_ms end_at split delay_ms""".split())
-FRAMES = set("""no_end no_end_stream twice_end unknown_event unknown_field keepalive_first keepalive_before_start huge
+KNOWN = set("""no_end no_end_stream twice_end unknown_event unknown_field keepalive_first keepalive_before_start huge
     compressed flags error end_error join garbage no_start after_end_stream""".split())
 END_STREAM = 2
 
@@ -45,6 +10,11 @@ END_STREAM = 2
 def frame(value, flags=0):
     payload = value if isinstance(value, bytes) else json.dumps(value, separators=(",", ":")).encode()
     return struct.pack(">BI", flags, len(payload)) + payload
+
+
+def check(orders):
+    if set(orders) - KNOWN:
+        raise ValueError(f"not switches of frames: {sorted(set(orders) - KNOWN)}")
 
 
 class Frames:
