@@ -344,6 +344,11 @@ def test_life_at_the_provider(e2b, machine):
     assert ask(e2b, "POST", f"/sandboxes/{machine.id}/connect", b"", KEY)[0] == 400  # the old spelling wants a body
     assert ask(e2b, "POST", f"/v2/sandboxes/{machine.id}/connect", b"", KEY)[0] == 201
     assert len(machine.call("/process.Process/List", {})[1]["processes"]) == 1
+    assert machine.sh("sleep 1000 >/dev/null 2>&1 & sleep 0.3; kill -STOP $!")[1]["exited"]
+    assert ask(e2b, "POST", f"/sandboxes/{machine.id}/pause", {}, KEY)[0] == 204
+    assert ask(e2b, "POST", f"/sandboxes/{machine.id}/resume", {}, KEY)[0] == 201
+    states = machine.sh("ps -C sleep -o state=")[0].split()
+    assert sorted(states) == ["S", "T"]  # what it had stopped itself stays so
     e2b.control(no_v2=True)
     assert ask(e2b, "POST", "/v2/sandboxes", {"templateID": "base"}, KEY)[0] == 404
     assert ask(e2b, "POST", "/sandboxes", {"templateID": "nope"}, KEY)[0] == 404

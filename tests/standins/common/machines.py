@@ -149,6 +149,7 @@ class Machine:
     def freeze(self):
         self.state = "paused"
         self.cut()
+        self.held = {pid for pid in self.processes() if state(pid) == "T"}  # it has stopped these itself
         stopped = set()
         while new := set(self.processes()[1:]) - stopped:  # what was started meanwhile too
             for pid in new:
@@ -156,7 +157,7 @@ class Machine:
             stopped |= new
 
     def thaw(self):
-        for pid in self.processes()[1:]:
+        for pid in set(self.processes()[1:]) - self.held:
             send_signal(pid, signal.SIGCONT)
         self.state = "running"
 
@@ -180,18 +181,26 @@ def send_signal(pid, number):
         pass
 
 
+def fields(pid):
+    """State, parent and so on, as /proc tells them; nothing when it has gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def state(pid):
+    return (fields(pid) or "?")[0]
+
+
 def tree(root):
     """A process and all below it, itself first."""
     children = {}
     for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            try:
-                with open(f"/proc/{entry.name}/stat", encoding="utf-8", errors="replace") as file:
-                    words = file.read().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if words[0] not in "ZX" or int(entry.name) == root:
-                children.setdefault(int(words[1]), []).append(int(entry.name))
+        words = fields(entry.name) if entry.name.isdigit() else None
+        if words and (words[0] not in "ZX" or int(entry.name) == root):
+            children.setdefault(int(words[1]), []).append(int(entry.name))
     found = [root]
     for pid in found:
         found += sorted(children.get(pid, []))
