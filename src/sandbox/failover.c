@@ -10,7 +10,7 @@
 #include "sandbox/background.h"
 #include "sandbox/live.h"
 
-enum { NOTICE_MAX = 8192 };
+enum { NOTICE_MAX = 8192, SHARE = 10 /* snapshots take one part of so many of the time */ };
 
 uint32_t waldo_sandbox_generation(const waldo_sandbox *sandbox)
 {
@@ -172,14 +172,16 @@ static void give_up(waldo_sandbox *sandbox, const waldo_error *why)
 
 /*
  * Whatever is wrong with a backend, the next of the list may serve. What is wrong with the host's
- * directory or its memory is the same everywhere, and a saved machine is in one place only.
+ * directory or its memory is the same everywhere, and a machine that is there is in one place only.
  */
 int waldo__failover_refused(waldo_sandbox *sandbox, waldo_status status, const waldo_error *why)
 {
     waldo__failover *f = &sandbox->failover;
+    int found = status != WALDO_ENOTFOUND && status != WALDO_EUNAVAILABLE;
     int here = !f->moving && (sandbox->saved != NULL || status == WALDO_ENOMEM ||
+                              (found && waldo__live_entry(sandbox)->find) ||
                               (sandbox->state == WALDO__LIVE_PREPARING && status != WALDO_ELOST));
-    const char *name = name_of(sandbox);
+    const char *name = name_of(sandbox), *text;
 
     if (here || !has_next(sandbox) || !bury(sandbox, why)) {
         if (f->moving) {
@@ -187,8 +189,11 @@ int waldo__failover_refused(waldo_sandbox *sandbox, waldo_status status, const w
         }
         return f->moving || sandbox->lost != NULL;
     }
-    waldo__live_news(sandbox, "refused", "%s: no machine: %s", name,
-                     why != NULL ? waldo_error_message(why) : waldo_status_text(status));
+    text = why != NULL ? waldo_error_message(why) : waldo_status_text(status);
+    waldo__live_news(sandbox, "refused", "%s: no machine: %s", name, text);
+    if (sandbox->listeners == NULL) {
+        waldo__log(sandbox->env->loop, WALDO_LOG_WARN, "sandbox", "%s: no machine: %s", name, text);
+    }
     open_next(sandbox);
     return 1;
 }
@@ -241,6 +246,7 @@ static void on_snapshot(void *userdata, waldo_status status, waldo_str archive,
         waldo__log(sandbox->env->loop, WALDO_LOG_INFO, "sandbox", "no snapshot: %s",
                    error != NULL ? waldo_error_message(error) : waldo_status_text(WALDO_ENOMEM));
     }
+    f->not_before_ns = waldo__now_ns() + SHARE * (waldo__now_ns() - f->taking_ns);
     f->taking_ns = 0;
     if (f->again) {
         f->again = 0;
@@ -260,8 +266,22 @@ void waldo__sandbox_checkpoint(waldo_sandbox *sandbox)
         f->again = 1;
         return;
     }
+    if (waldo__now_ns() < f->not_before_ns &&
+        waldo__timer_arm(sandbox->env->loop, &f->timer, f->not_before_ns) == WALDO_OK) {
+        return;
+    }
     f->taking_ns = waldo__now_ns();
     waldo_sandbox_snapshot(sandbox, on_snapshot, sandbox);
+}
+
+static void is_time(void *userdata)
+{
+    waldo__sandbox_checkpoint(userdata);
+}
+
+void waldo__failover_init(waldo_sandbox *sandbox)
+{
+    waldo__timer_init(&sandbox->failover.timer, is_time, sandbox);
 }
 
 /* ---- there it is ---- */
@@ -358,6 +378,7 @@ void waldo__failover_free(waldo_sandbox *sandbox)
 {
     waldo__failover *f = &sandbox->failover;
 
+    waldo__timer_disarm(sandbox->env->loop, &f->timer);
     for (size_t i = 0; i < f->notices.count; i++) {
         waldo__free(f->notices.at[i]);
     }

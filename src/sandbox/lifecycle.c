@@ -508,6 +508,7 @@ void waldo__live_leave(waldo_sandbox *sandbox)
     waldo__timer_disarm(sandbox->env->loop, &sandbox->close_timer);
     waldo__timer_disarm(sandbox->env->loop, &sandbox->idle_timer);
     waldo__timer_disarm(sandbox->env->loop, &sandbox->spare_timer);
+    waldo__timer_disarm(sandbox->env->loop, &sandbox->failover.timer);
     waldo__ops_drop_zombies(sandbox);
     waldo__workspace_free(sandbox->workspace);
     sandbox->workspace = NULL;
@@ -744,4 +745,5 @@ void waldo__live_init(waldo_sandbox *sandbox)
     waldo__task_init(&sandbox->closed_task, tell_closers, sandbox);
     waldo__timer_init(&sandbox->close_timer, close_now, sandbox);
     waldo__spares_init(sandbox);
+    waldo__failover_init(sandbox);
 }

@@ -74,9 +74,11 @@ typedef struct waldo__failover {
     } notices; /* for models, in order; NULL: memory was out, or it is not known yet */
     char *snapshot;
     size_t snapshot_len;
-    int64_t snapshot_ns; /* when it was begun */
-    int64_t taking_ns;   /* the same of the one that is being taken; 0: none is */
-    int again;           /* another one, when that is there */
+    int64_t snapshot_ns;   /* when it was begun */
+    int64_t taking_ns;     /* the same of the one that is being taken; 0: none is */
+    int64_t not_before_ns; /* the next one, so that they take a small part of the time only */
+    waldo__timer timer;    /* for one that waits for that */
+    int again;             /* another one, when that is there */
     int told_too_big;
     waldo_sandbox *grave_of; /* it only ends a machine of that sandbox; held. NULL: no grave */
 } waldo__failover;
@@ -239,6 +241,7 @@ int waldo__failover_begin(waldo_sandbox *sandbox, const waldo_error *why);
 int waldo__failover_refused(waldo_sandbox *sandbox, waldo_status status, const waldo_error *why);
 int waldo__failover_restore(waldo_sandbox *sandbox); /* 1: the newest snapshot is on its way */
 void waldo__failover_opened(waldo_sandbox *sandbox);
+void waldo__failover_init(waldo_sandbox *sandbox);
 void waldo__failover_free(waldo_sandbox *sandbox);
 
 /* ---- pausing; hands in machines made elsewhere (machine.c) ---- */

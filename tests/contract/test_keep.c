@@ -424,6 +424,54 @@ static void saved_and_reopened(void **state)
 }
 
 /* What is not known is not made up. */
+static void hear(void *userdata, const char *what, const char *text)
+{
+    told *t = userdata;
+
+    if (strcmp(what, "saved") == 0) {
+        t->done++;
+        snprintf(t->text, sizeof t->text, "%s", text);
+    }
+}
+
+/* It is left to its lease; one that is reached in its place has its own workspace. */
+static void lost_and_replaced(void **state)
+{
+    host h = host_of("fake:");
+    told t = { 0 };
+    waldo__sandbox_listener listener = { .fn = hear, .userdata = &t };
+    waldo_exec_result *result = NULL;
+    waldo_sandbox_spec *spec = waldo_sandbox_spec_new(
+        &WALDO_SANDBOX_SPEC(.backends =
+                                WALDO_STRINGS("keep:,lease=60", "keep:,name=lab", "fake:")));
+
+    (void)state;
+    waldo_sandbox_unref(h.sandbox);
+    h.sandbox = waldo_sandbox_new(h.rt, spec);
+    waldo_sandbox_spec_unref(spec);
+    waldo__sandbox_listen(h.sandbox, &listener);
+    open_it(&h);
+    wait_for(&h, &t);
+    assert_string_equal(t.text, save(&h).text);
+    waldo__sandbox_checkpoint(h.sandbox);
+    for (int i = 1; i <= 2; i++) {
+        seen.reached = i == 1;
+        assert_int_equal(waldo_sandbox_exec_wait(h.sandbox, &WALDO_EXEC(.cmd = "echo x > f; lose"),
+                                                 &result, NULL),
+                         WALDO_OK);
+        assert_int_equal(result->end, WALDO_EXEC_LOST);
+        waldo_exec_result_free(result);
+        assert_int_equal(open_it(&h).status, WALDO_OK);
+        expect_ends(0, i, 0);
+        assert_non_null(strstr(waldo__sandbox_notice(h.sandbox, (size_t)i - 1),
+                               i == 1 ? "as it was left there" : "seconds before the loss"));
+    }
+    assert_int_equal(seen.opens, 2);
+    assert_string_equal(seen.name, "lab");
+    assert_int_equal(t.done, 2);
+    drop(&h);
+}
+
 static void changes_of_a_reached_machine(void **state)
 {
     host h = host_of("keep:,name=lab");
@@ -500,13 +548,10 @@ static void bad_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(leases_and_names),
-        cmocka_unit_test(made_elsewhere),
-        cmocka_unit_test(found_by_name),
-        cmocka_unit_test(not_saved_without_a_lease),
-        cmocka_unit_test(who_ends_it),
-        cmocka_unit_test(saved_and_reopened),
-        cmocka_unit_test(changes_of_a_reached_machine),
+        cmocka_unit_test(leases_and_names),  cmocka_unit_test(made_elsewhere),
+        cmocka_unit_test(found_by_name),     cmocka_unit_test(not_saved_without_a_lease),
+        cmocka_unit_test(who_ends_it),       cmocka_unit_test(saved_and_reopened),
+        cmocka_unit_test(lost_and_replaced), cmocka_unit_test(changes_of_a_reached_machine),
         cmocka_unit_test(bad_states),
     };
 
