@@ -10,7 +10,11 @@
 #include "sandbox/background.h"
 #include "sandbox/live.h"
 
-enum { NOTICE_MAX = 8192, SHARE = 10 /* snapshots take one part of so many of the time */ };
+enum {
+    NOTICE_MAX = 8192,
+    CHEAP_MS = 100, /* for a snapshot; those that take longer ... */
+    SHARE = 10      /* ... take one part of so many of the time */
+};
 
 uint32_t waldo_sandbox_generation(const waldo_sandbox *sandbox)
 {
@@ -230,6 +234,7 @@ static void on_snapshot(void *userdata, waldo_status status, waldo_str archive,
     waldo_sandbox *sandbox = userdata;
     waldo__failover *f = &sandbox->failover;
     char *copy = status == WALDO_OK ? waldo__strndup(archive.ptr, archive.len) : NULL;
+    int64_t took_ns;
 
     if (copy != NULL) {
         waldo__free(f->snapshot);
@@ -246,7 +251,9 @@ static void on_snapshot(void *userdata, waldo_status status, waldo_str archive,
         waldo__log(sandbox->env->loop, WALDO_LOG_INFO, "sandbox", "no snapshot: %s",
                    error != NULL ? waldo_error_message(error) : waldo_status_text(WALDO_ENOMEM));
     }
-    f->not_before_ns = waldo__now_ns() + SHARE * (waldo__now_ns() - f->taking_ns);
+    took_ns = waldo__now_ns() - f->taking_ns;
+    f->not_before_ns =
+        took_ns > CHEAP_MS * WALDO__NS_PER_MS ? waldo__now_ns() + SHARE * took_ns : 0;
     f->taking_ns = 0;
     if (f->again) {
         f->again = 0;
@@ -274,9 +281,12 @@ void waldo__sandbox_checkpoint(waldo_sandbox *sandbox)
     waldo_sandbox_snapshot(sandbox, on_snapshot, sandbox);
 }
 
+/* Not in the middle of a command: behind that comes another round's end. */
 static void is_time(void *userdata)
 {
-    waldo__sandbox_checkpoint(userdata);
+    if (!waldo__ops_have_jobs(userdata)) {
+        waldo__sandbox_checkpoint(userdata);
+    }
 }
 
 void waldo__failover_init(waldo_sandbox *sandbox)

@@ -44,7 +44,8 @@ def test_the_run_goes_on(waldo, engine, chat, tmp_path, first, second, kill):
     log = "echo x >> runs; chmod 640 runs; ln -s runs link"
     chat.queue(call(call_id="c1", cmd=log),
                call(call_id="c2", cmd=kept.words, yield_time_ms=0),
-               call(call_id="c3", cmd=f"echo x >> runs; {sleep.words}"),
+               # Late, so that the snapshot of the round before is whole.
+               {**call(call_id="c3", cmd=f"echo x >> runs; {sleep.words}"), "slow_headers": 1500},
                call(call_id="c4", cmd="cat readme link; stat -c %a runs; readlink link; ls"),
                {"text": "{result}"})
     process = waldo.start("run", "-m", f"chat:{chat.url}#none", "-s", first, "-s", second, "-w", str(folder),
