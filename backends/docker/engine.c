@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -42,6 +43,7 @@ static int connect_tcp(const docker_engine *engine)
                                 .sin6_port = htons((uint16_t)engine->port) };
     int is4 = inet_pton(AF_INET, host, &in4.sin_addr) == 1;
     int fd = -1;
+    int at_once = 1;
     int failed;
 
     if (is4 || inet_pton(AF_INET6, host, &in6.sin6_addr) == 1) {
@@ -52,6 +54,8 @@ static int connect_tcp(const docker_engine *engine)
     if (fd < 0) {
         return -1;
     }
+    /* A frame must not wait until the engine has acknowledged the one before, some 40 ms later. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
     failed = is4 ? connect(fd, (struct sockaddr *)&in4, sizeof in4)
                  : connect(fd, (struct sockaddr *)&in6, sizeof in6);
     if (failed != 0 && errno != EINPROGRESS) {

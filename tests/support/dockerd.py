@@ -1,4 +1,5 @@
 """A Docker Engine for tests: the one that answers, or one of our own in a temporary folder."""
+import contextlib
 import grp
 import http.client
 import io
@@ -96,7 +97,7 @@ class Engine:
 
     # ---- our own one
 
-    def start(self):
+    def start(self, *options):
         prefix = [] if os.geteuid() == 0 else ["sudo", "-n"]
         path = os.environ["PATH"] + ":/usr/sbin:/sbin"
         found = {name: shutil.which(name, path=path) for name in RUNTIMES}
@@ -108,7 +109,7 @@ class Engine:
                 [*prefix, *without_hybrid(), "dockerd", "--config-file", str(self.folder / "daemon.json"),
                  "--data-root", str(self.folder / "data"), "--exec-root", str(self.folder / "exec"),
                  "--pidfile", str(self.folder / "pid"), "-H", self.url, "--group", grp.getgrgid(os.getegid()).gr_name,
-                 "--bridge=none", "--iptables=false", "--ip6tables=false"],
+                 "--bridge=none", "--iptables=false", "--ip6tables=false", *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 env={**os.environ, "PATH": path})
         ready = self.wait(lambda: self.process.poll() is not None or self.answers(), START_S)
@@ -175,6 +176,22 @@ def answering():
     return None
 
 
+@contextlib.contextmanager
+def own_engine(*options):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="waldo-dockerd-"))
+    os.chmod(folder, 0o755)
+    own = Engine(folder / "docker.sock")
+    own.folder = folder
+    try:
+        own.start(*options)
+        load_images(own)
+        yield own
+    finally:
+        if own.process and own.process.poll() is None:
+            own.end()
+        own.remove()
+
+
 @pytest.fixture(scope="session")
 def engine():
     found = answering()
@@ -182,15 +199,5 @@ def engine():
         load_images(found)
         yield found
         return
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="waldo-dockerd-"))
-    os.chmod(folder, 0o755)
-    own = Engine(folder / "docker.sock")
-    own.folder = folder
-    try:
-        own.start()
-        load_images(own)
+    with own_engine() as own:
         yield own
-    finally:
-        if own.process and own.process.poll() is None:
-            own.end()
-        own.remove()
