@@ -3,7 +3,8 @@
  * A host of a machine that outlives it, told what to do by lines on standard input; each is
  * answered by one line (output is in hex). STATE is a file with the saved bytes: they are used when
  * it is there. Commands: open, save, start CMD, read NUMBER OFFSET MS, write NUMBER TEXT, eof
- * NUMBER, cancel NUMBER, list, exec CMD, changes, pause, resume, detach, close, finish.
+ * NUMBER, cancel NUMBER, list, exec CMD, changes, pause, resume, detach, close, check SANDBOX,
+ * finish.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -202,6 +203,41 @@ static void write_to(const char *line, int eof)
     printf("%s\n", status == WALDO_OK ? "OK" : waldo_status_name(status));
 }
 
+static const struct {
+    const char *word;
+    void (*fn)(waldo_sandbox *of, waldo_sandbox_fn done, void *userdata);
+} plain[] = { { "open", waldo_sandbox_open },
+              { "detach", waldo_sandbox_detach },
+              { "close", waldo_sandbox_close },
+              { "pause", waldo_sandbox_pause },
+              { "resume", waldo_sandbox_resume } };
+
+/* 1: it was one of those without arguments. */
+static int obey_plain(const char *word)
+{
+    outcome out = { 0 };
+
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+        if (strcmp(word, plain[i].word) == 0) {
+            plain[i].fn(sandbox, on_done, &out);
+            wait_for(&out);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void check(const char *text)
+{
+    waldo_sandbox_spec *spec =
+        waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(text)));
+    outcome out = { 0 };
+
+    waldo_sandbox_check(rt, spec, on_done, &out);
+    wait_for(&out);
+    waldo_sandbox_spec_unref(spec);
+}
+
 static void obey(char *line)
 {
     outcome out = { 0 };
@@ -210,23 +246,11 @@ static void obey(char *line)
     if (rest != NULL) {
         *rest++ = '\0';
     }
-    if (strcmp(line, "open") == 0) {
-        waldo_sandbox_open(sandbox, on_done, &out);
-        wait_for(&out);
-    } else if (strcmp(line, "save") == 0) {
+    if (obey_plain(line)) {
+        return;
+    }
+    if (strcmp(line, "save") == 0) {
         waldo_sandbox_save(sandbox, on_saved, &out);
-        wait_for(&out);
-    } else if (strcmp(line, "detach") == 0) {
-        waldo_sandbox_detach(sandbox, on_done, &out);
-        wait_for(&out);
-    } else if (strcmp(line, "close") == 0) {
-        waldo_sandbox_close(sandbox, on_done, &out);
-        wait_for(&out);
-    } else if (strcmp(line, "pause") == 0) {
-        waldo_sandbox_pause(sandbox, on_done, &out);
-        wait_for(&out);
-    } else if (strcmp(line, "resume") == 0) {
-        waldo_sandbox_resume(sandbox, on_done, &out);
         wait_for(&out);
     } else if (strcmp(line, "changes") == 0) {
         waldo_sandbox_changes(sandbox, on_patch, &out);
@@ -243,6 +267,8 @@ static void obey(char *line)
         exec(rest);
     } else if (strcmp(line, "write") == 0 || strcmp(line, "eof") == 0) {
         write_to(rest, line[0] == 'e');
+    } else if (strcmp(line, "check") == 0) {
+        check(rest);
     } else if (strcmp(line, "cancel") == 0) {
         waldo_background_cancel(sandbox, strtoll(rest, NULL, 10));
         printf("OK\n");

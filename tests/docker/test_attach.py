@@ -1,13 +1,14 @@
 """`attach=`: a container that waldo has not made is used, left as it was, and never ended."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
 
 import pytest
 
-from dockerd import IMAGE
+from dockerd import IMAGE, tar_of
 from program import PROGRAM
 from test_durable import Host, read_all
 
@@ -19,7 +20,7 @@ WAITS = ("sh", "-c", "trap exit TERM; [ -d /tmp ] || mkdir /tmp; chmod 1777 /tmp
 class Foreign:
     """A container of somebody else's."""
 
-    def __init__(self, engine, image=IMAGE, cmd=WAITS, host=None, **config):
+    def __init__(self, engine, image=IMAGE, cmd=WAITS, host=None, says=b"up", **config):
         self.engine = engine
         status, made = engine.ask("POST", "/v1.41/containers/create", json.dumps(
             {"Image": image, "Cmd": list(cmd), "Labels": {"whose": "another's"}, "HostConfig": host or {}, **config}))
@@ -27,7 +28,7 @@ class Foreign:
         self.id = made["Id"]
         status, answer = engine.ask("POST", f"/v1.41/containers/{self.id}/start")
         assert status == 204, answer
-        assert engine.wait(lambda: b"up" in engine.ask("GET", f"/v1.41/containers/{self.id}/logs?stdout=1")[1])
+        assert engine.wait(lambda: says in engine.ask("GET", f"/v1.41/containers/{self.id}/logs?stdout=1")[1])
         self.pid = self.inspect()["State"]["Pid"]
 
     def post(self, what):
@@ -265,6 +266,34 @@ def test_one_of_ours(engine, host, make):
     done = one.waldo("--", "true")
     assert done.returncode == 125 and "one of waldo's own" in done.stderr, done.stderr
     assert one.is_clean()
+
+
+def test_without_a_shell(make, engine):
+    engine.load("waldo-test-sleeper", tar_of({"bin/sleep": pathlib.Path("/bin/busybox").read_bytes()}))
+    one = make(image="waldo-test-sleeper", cmd=("/bin/sleep", "1000"), says=b"")
+    done = one.waldo("--", "true")
+    assert done.returncode in (5, 125) and "needs /bin/sh" in done.stderr, done.stderr
+    one.expect_untouched()
+
+
+def test_looked_for(foreign, host):
+    """Without opening it."""
+    a = host(foreign)
+    a.good(f"check docker:,attach={foreign.id}")
+    assert a.ask("check docker:,attach=nothing-of-this-name").startswith("WALDO_ENOTFOUND")
+    assert foreign.is_clean() and "/workspace" not in foreign.files()
+    a.finish()
+
+
+def test_copies(foreign, tmp_path):
+    env = {**os.environ, "DOCKER_HOST": foreign.engine.url}
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text("text\n")
+    for source, target in ((tmp_path / "in", ":in"), (":in/a", tmp_path / "out")):
+        done = subprocess.run([PROGRAM, "cp", "-s", f"docker:,attach={foreign.id}", source, target], env=env,
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out").read_text() == "text\n"
 
 
 def test_podman(podman):
