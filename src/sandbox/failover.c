@@ -181,12 +181,15 @@ static void give_up(waldo_sandbox *sandbox, const waldo_error *why)
 int waldo__failover_refused(waldo_sandbox *sandbox, waldo_status status, const waldo_error *why)
 {
     waldo__failover *f = &sandbox->failover;
-    int found = status != WALDO_ENOTFOUND && status != WALDO_EUNAVAILABLE;
+    int found = status != WALDO_ENOTFOUND && status != WALDO_EUNAVAILABLE && status != WALDO_EAUTH;
     int here = !f->moving && (sandbox->saved != NULL || status == WALDO_ENOMEM ||
                               (found && waldo__live_entry(sandbox)->find) ||
                               (sandbox->state == WALDO__LIVE_PREPARING && status != WALDO_ELOST));
     const char *name = name_of(sandbox), *text;
 
+    if (status == WALDO_ENOTFOUND && waldo__live_entry(sandbox)->find && f->absent == NULL) {
+        f->absent = waldo_error_copy(why);
+    }
     if (here || !has_next(sandbox) || !bury(sandbox, why)) {
         if (f->moving) {
             give_up(sandbox, why);
@@ -395,6 +398,7 @@ void waldo__failover_free(waldo_sandbox *sandbox)
     WALDO__VEC_FREE(&f->notices);
     waldo__free(f->snapshot);
     waldo_error_free(f->lost);
+    waldo_error_free(f->absent);
     if (f->grave_of != NULL) {
         waldo__live_release(f->grave_of);
     }

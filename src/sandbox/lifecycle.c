@@ -131,6 +131,11 @@ static void opening_failed(waldo_sandbox *sandbox, waldo_status status, const wa
         rejoin_failed(sandbox, status, error);
     } else if (!waldo__spares_opening_failed(sandbox, error) &&
                !waldo__failover_refused(sandbox, status, error)) {
+        /* That one backend has no key says less than that another has no machine of the name. */
+        if (sandbox->failover.absent != NULL && status == WALDO_EAUTH) {
+            error = sandbox->failover.absent;
+            status = WALDO_ENOTFOUND;
+        }
         open_failed(sandbox, status, waldo_error_copy(error));
     }
 }

@@ -68,7 +68,8 @@ typedef struct waldo__failover {
     uint32_t generation; /* lost machines before this one */
     int moving;          /* the machine is lost, and the next one not open yet */
     int64_t lost_ns;
-    waldo_error *lost; /* why it is */
+    waldo_error *lost;   /* why it is */
+    waldo_error *absent; /* the first backend that works and has no machine of the name says so */
     struct {
         WALDO__VEC(char *);
     } notices; /* for models, in order; NULL: memory was out, or it is not known yet */
