@@ -5,29 +5,18 @@
 #ifndef WALDO_E2B_E2B_H
 #define WALDO_E2B_E2B_H
 
+#include "backend/api.h"
+#include "backend/finder.h"
+#include "backend/pipe.h"
 #include "codec/connect.h"
-#include "http/ask.h"
-#include "json/json.h"
-#include <waldo/sys/backend.h>
 
-/* Labels of every sandbox of ours: its metadata. */
-#define E2B_LABEL       "dev.waldo" /* "1": what a listing asks for */
-#define E2B_LABEL_RUN   "dev.waldo.run"
-#define E2B_LABEL_OWNER "dev.waldo.owner"
-#define E2B_LABEL_NAME  "dev.waldo.name"
-#define E2B_LABEL_LEASE "dev.waldo.lease" /* "ephemeral", or milliseconds */
-#define E2B_LABEL_PID   "dev.waldo.pid"   /* this and the next three: base/ident.h */
-#define E2B_LABEL_START "dev.waldo.start"
-#define E2B_LABEL_HOST  "dev.waldo.host"
-#define E2B_LABEL_USER  "dev.waldo.user"
+#define E2B_LABEL "dev.waldo"   /* of every sandbox of ours; "1": what a listing asks for */
+#define E2B_KEY   "E2B_API_KEY" /* its name in the host's source of keys */
 
-#define E2B_KEY "E2B_API_KEY" /* its name in the host's source of keys */
+enum { E2B_URL_MAX = 256, E2B_WORD_MAX = WALDO__WORD_MAX, E2B_SLOW_MS = 90000 };
+enum { E2B_CONTROL, E2B_DAEMON }; /* kinds of requests */
 
-enum { E2B_QUICK_MS = 15000, E2B_SLOW_MS = 90000 };
-
-/* ---- where things are (place.c) ---- */
-
-enum { E2B_URL_MAX = 256, E2B_WORD_MAX = 72 };
+/* ---- the provider (api.c) ---- */
 
 /* Copied by who may outlive its owner. */
 typedef struct e2b_place {
@@ -44,64 +33,17 @@ typedef struct e2b_place {
 /* From the options, the environment and what is usual; pure but for the environment. */
 waldo_status waldo__e2b_place_find(e2b_place *place, const waldo_backend_env *env,
                                    const waldo_backend_spec *spec, waldo_error **ret_err);
-waldo_str waldo__e2b_option(const waldo_backend_spec *spec, const char *key);
-int waldo__e2b_is_host(waldo_str text); /* a domain, perhaps with a port */
-int waldo__e2b_is_word(waldo_str text); /* ASCII letters and digits: safe in every path and URL */
 
-/* ---- requests (call.c) ---- */
+void waldo__e2b_call_init(waldo__api_call *call, const e2b_place *place, void *userdata);
 
-typedef struct e2b_call e2b_call;
+/*
+ * About the place's sandbox: what is "", "/timeout" and so on, words are for errors. Without done
+ * nobody waits for the answer, call is not used and words are the body.
+ */
+void waldo__e2b_about(const e2b_place *place, waldo__api_call *call, const char *method,
+                      const char *what, const char *words, int64_t deadline_ns, waldo__api_fn done);
 
-/* error says all of an answer that is no success; the answer is in the call, to be freed or not. */
-typedef void (*e2b_call_fn)(void *userdata, waldo_status status, const waldo_error *error);
-
-typedef struct e2b_request {
-    const char *method;
-    const char *path;
-    const char *what; /* for errors: "creating the sandbox"; static */
-    const char *type; /* of the body; NULL: JSON */
-    const char *user; /* who is to do it in the sandbox; NULL: nobody */
-    int in_sandbox;   /* to its daemon, else to the control plane */
-    waldo__replay replay;
-    int64_t ms; /* 0: no limit of its own */
-    int64_t idle_ms;
-    int64_t deadline_ns;
-} e2b_request;
-
-struct e2b_call {
-    const e2b_place *place;
-    waldo__ask ask;
-    waldo__timer timer; /* until it is tried again */
-    waldo__buf body;
-    waldo__buf path;
-    e2b_request request;
-    unsigned tries;
-    int renewed;                                               /* the key was asked for anew */
-    waldo_status (*on_bytes)(void *userdata, waldo_str bytes); /* of a stream */
-    e2b_call_fn done;
-    void *userdata;
-};
-
-void waldo__e2b_call_init(e2b_call *call, const e2b_place *place, void *userdata);
-void waldo__e2b_call_free(e2b_call *call); /* nothing is called any more; may be started again */
-
-/* Send call->body. 429 that says when to come again is waited for; 401 gets one other key. */
-void waldo__e2b_call_start(e2b_call *call, const e2b_request *request, e2b_call_fn done);
-
-/* About the place's sandbox, "" or "/timeout" and so on; nobody waits for the answer. */
-void waldo__e2b_tell(const e2b_place *place, const char *method, const char *what,
-                     const char *body);
-
-waldo_status waldo__e2b_parse(const e2b_call *call, waldo__json **ret_doc, waldo_error **ret_err);
-
-/* ---- what an answer means (errors.c) ---- */
-
-/* Of a call that has ended: how, and why. */
-waldo_status waldo__e2b_call_error(const e2b_call *call, waldo_status status,
-                                   const waldo_error *error, waldo_error **ret_err);
-
-/* Of the message that ended a stream: WALDO_OK when it holds no error. */
-waldo_status waldo__e2b_end_error(const e2b_call *call, waldo_str message, waldo_error **ret_err);
+void waldo__e2b_remove(const e2b_place *place, const char *body); /* a file in it, the same way */
 
 /* ---- processes in the sandbox (envd.c) ---- */
 
@@ -112,7 +54,7 @@ typedef waldo_status (*e2b_event_fn)(void *userdata, e2b_event event, int64_t nu
                                      waldo_str text);
 
 typedef struct e2b_stream {
-    e2b_call call;
+    waldo__api_call call;
     waldo__connect frames;
     waldo__buf bytes;     /* of one message */
     waldo_error *failure; /* what the end of the stream said */
@@ -123,14 +65,14 @@ void waldo__e2b_stream_init(e2b_stream *stream, const e2b_place *place, void *us
 void waldo__e2b_stream_free(e2b_stream *stream);
 
 /* Start /bin/sh -c SCRIPT with args ($0, $1 ...; NULL ends them) as a user of the sandbox. */
-void waldo__e2b_stream_start(e2b_stream *stream, const e2b_request *limits, const char *script,
-                             const char *const *args, int with_stdin,
+void waldo__e2b_stream_start(e2b_stream *stream, const waldo__api_request *limits,
+                             const char *script, const char *const *args, int with_stdin,
                              waldo_status (*on_bytes)(void *userdata, waldo_str bytes),
-                             e2b_call_fn done);
+                             waldo__api_fn done);
 waldo_status waldo__e2b_stream_feed(e2b_stream *stream, waldo_str bytes, e2b_event_fn fn,
                                     void *userdata);
 
-/* In done of its start: what the end of the stream means; WALDO_OK: it said no error. */
+/* In done of its start: what the end of the stream means; never WALDO_OK, as no process ended. */
 waldo_status waldo__e2b_stream_status(e2b_stream *stream, waldo_status status,
                                       const waldo_error *error, waldo_error **ret_err);
 
@@ -142,19 +84,19 @@ typedef struct e2b_channel_options {
     const char *hand;    /* its path */
     const char *address; /* of the durable one */
     int64_t start_ms;    /* for the process to start; 0: 20 s */
-    int64_t idle_ms; /* longest silence of the stream, which says "alive" twice in it; 0: 70 s */
+    int64_t idle_ms;     /* longest silence of the stream; 0: 70 s */
 } e2b_channel_options;
 
 /* done comes from the run queue, unless the channel is freed. */
 waldo_status waldo__e2b_channel_new(const e2b_place *place, const e2b_channel_options *options,
-                                    e2b_call_fn done, void *userdata, e2b_channel **ret_channel);
+                                    waldo__api_fn done, void *userdata, e2b_channel **ret_channel);
 void waldo__e2b_channel_free(e2b_channel *channel);
 waldo_channel *waldo__e2b_channel_base(e2b_channel *channel);
 
-/* ---- a machine's making (open.c) and the rest of its life (machine.c): machine.h ---- */
-
 /* ---- without a machine (query.c) ---- */
 
+void waldo__e2b_check(const waldo_backend_env *env, const waldo_backend_spec *spec,
+                      const waldo_backend_call *call, waldo_backend_done_fn done);
 void waldo__e2b_probe(const waldo_backend_env *env, const waldo_backend_call *call,
                       waldo_backend_done_fn done);
 void waldo__e2b_list(const waldo_backend_env *env, const waldo_backend_call *call,

@@ -15,7 +15,7 @@ void waldo__e2b_stream_init(e2b_stream *stream, const e2b_place *place, void *us
 
 void waldo__e2b_stream_free(e2b_stream *stream)
 {
-    waldo__e2b_call_free(&stream->call);
+    waldo__api_call_free(&stream->call);
     waldo__connect_free(&stream->frames);
     waldo__buf_free(&stream->bytes);
     waldo_error_free(stream->failure);
@@ -49,21 +49,21 @@ static void put_start(waldo__buf *out, const char *script, const char *const *ar
     waldo__buf_free(&text);
 }
 
-void waldo__e2b_stream_start(e2b_stream *stream, const e2b_request *limits, const char *script,
-                             const char *const *args, int with_stdin,
+void waldo__e2b_stream_start(e2b_stream *stream, const waldo__api_request *limits,
+                             const char *script, const char *const *args, int with_stdin,
                              waldo_status (*on_bytes)(void *userdata, waldo_str bytes),
-                             e2b_call_fn done)
+                             waldo__api_fn done)
 {
-    e2b_request request = *limits;
+    waldo__api_request request = *limits;
 
     request.method = "POST";
     request.path = "/process.Process/Start";
     request.type = "application/connect+json";
-    request.in_sandbox = 1;
+    request.kind = E2B_DAEMON;
     request.replay = WALDO__REPLAY_NEVER;
     put_start(&stream->call.body, script, args, with_stdin);
     stream->call.on_bytes = on_bytes;
-    waldo__e2b_call_start(&stream->call, &request, done);
+    waldo__api_call_start(&stream->call, &request, done);
 }
 
 /* Zero is not said, and what is said may be a number or its text (ProtoJSON). */
@@ -103,6 +103,23 @@ static waldo_status on_data(const feeding *to, const waldo__json_value *data)
     return bytes->len > 0 ? to->fn(to->userdata, event, 0, waldo__buf_str(bytes)) : WALDO_OK;
 }
 
+/* {} or an error. */
+static waldo_status on_end(e2b_stream *stream, const waldo__json_value *error)
+{
+    waldo_str code = waldo__json_get_str(error, "code");
+    waldo__buf said = WALDO__BUF_INIT(MESSAGE_MAX);
+
+    if (error != NULL) {
+        waldo__api_put_said(&stream->call, waldo__json_get_str(error, "message"), &said);
+        waldo_error_set(&stream->failure, waldo__connect_status(code, WALDO_EPROVIDER),
+                        WALDO_CLASS_PROVIDER, "e2b: %s: %s", stream->call.request.what,
+                        said.len > 0 ? waldo__buf_str(&said).ptr : code.ptr);
+        waldo_error_add_http(stream->failure, stream->call.ask.http_status, code.ptr, NULL, -1);
+        waldo__buf_free(&said);
+    }
+    return WALDO_OK;
+}
+
 static waldo_status on_message(void *userdata, int last, waldo_str message)
 {
     const feeding *to = userdata;
@@ -111,17 +128,13 @@ static waldo_status on_message(void *userdata, int last, waldo_str message)
     const waldo__json_value *found;
     waldo_status status = WALDO_OK;
 
-    if (last) {
-        return waldo__e2b_end_error(&to->stream->call, message, &to->stream->failure) ==
-                       WALDO_ENOMEM
-                   ? WALDO_ENOMEM
-                   : WALDO_OK;
-    }
     if (waldo__json_parse(message, NULL, &doc, NULL) != WALDO_OK) {
         return WALDO_EPROTO;
     }
     event = waldo__json_get(waldo__json_root(doc), "event");
-    if ((found = waldo__json_get(event, "data")) != NULL) {
+    if (last) {
+        status = on_end(to->stream, waldo__json_get(waldo__json_root(doc), "error"));
+    } else if ((found = waldo__json_get(event, "data")) != NULL) {
         status = on_data(to, found);
     } else if ((found = waldo__json_get(event, "start")) != NULL) {
         status = to->fn(to->userdata, E2B_STARTED, number(found, "pid", ""), WALDO__S(""));
@@ -147,11 +160,13 @@ waldo_status waldo__e2b_stream_status(e2b_stream *stream, waldo_status status,
     if (status == WALDO_OK && stream->failure != NULL) {
         status = waldo_error_status(stream->failure);
         waldo__error_copy_to(ret_err, stream->failure);
-    } else if (status == WALDO_OK && !waldo__connect_ended(&stream->frames)) {
-        status = waldo_error_set(ret_err, WALDO_ETRUNCATED, WALDO_CLASS_PROTOCOL,
-                                 "e2b: %s: the stream ended before its end mark",
-                                 stream->call.request.what);
-    } else if (status != WALDO_OK) {
+    } else if (status == WALDO_OK) {
+        int ended = waldo__connect_ended(&stream->frames);
+
+        status = waldo_error_set(ret_err, ended ? WALDO_EPROTO : WALDO_ETRUNCATED,
+                                 WALDO_CLASS_PROTOCOL, "e2b: %s: it ended before its %s",
+                                 stream->call.request.what, ended ? "process" : "end mark");
+    } else {
         waldo__error_copy_to(ret_err, error);
     }
     return status;

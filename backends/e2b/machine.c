@@ -1,39 +1,59 @@
 /* Machines of the e2b backend: used, kept alive, paused, ended. */
-#include <stdio.h>
-
 #include "base/alloc.h"
 #include "base/error.h"
 #include "hand/embedded.h"
 #include "machine.h"
 
-enum { PERIOD_MAX_MS = 100000 };
+enum { PERIOD_MAX_MS = 100000, TEXT_MAX = 1024 };
 
 static const char *const option_names[] = { "user", "domain", "api", "envd", NULL };
 
-static void machine_free(waldo_machine *machine)
+/* Nothing is heard any more; what may still be asked of it is what ends it. */
+static void quiet(waldo_machine *machine)
 {
     waldo__loop *loop = machine->place.env->loop;
 
     waldo__task_cancel(loop, &machine->task);
-    waldo__task_cancel(loop, &machine->save_task);
+    waldo__task_cancel(loop, &machine->text_task);
     waldo__timer_disarm(loop, &machine->life_timer);
     for (size_t i = 0; i < E2B_PARTS; i++) {
-        waldo__e2b_call_free(&machine->calls[i]);
+        waldo__api_call_free(&machine->calls[i]);
     }
-    waldo__e2b_call_free(&machine->life);
+    waldo__api_call_free(&machine->life);
     waldo__e2b_stream_free(&machine->hand);
     waldo__e2b_channel_free(machine->channel);
+    machine->channel = NULL;
+    waldo_error_free(machine->error);
+    machine->error = NULL;
+}
+
+static void machine_free(waldo_machine *machine)
+{
+    quiet(machine);
     if (machine->place.token[0] != '\0') {
         waldo__secrets_retire(machine->place.env->secrets, machine->place.token);
     }
     waldo__buf_free(&machine->create);
-    waldo__free(machine->name);
-    waldo__free(machine->attach);
-    waldo_error_free(machine->error);
+    waldo__buf_free(&machine->text);
+    waldo__finder_free(&machine->finder);
     waldo__free(machine);
 }
 
 /* ---- its time ---- */
+
+static void on_extended(void *userdata, waldo_status status, const waldo_error *error);
+
+/* Somebody else's is never to end sooner than it would have: a refresh only extends. */
+static void life_due(void *userdata)
+{
+    waldo_machine *machine = userdata;
+
+    waldo__e2b_put_seconds(machine, machine->finder.foreign ? "duration" : "timeout",
+                           &machine->life.body);
+    waldo__e2b_about(&machine->place, &machine->life, "POST",
+                     machine->finder.foreign ? "/refreshes" : "/timeout",
+                     "extending the sandbox's time", 0, on_extended);
+}
 
 static void arm_life(waldo_machine *machine)
 {
@@ -55,30 +75,6 @@ static void on_extended(void *userdata, waldo_status status, const waldo_error *
     arm_life(machine);
 }
 
-static void extend(waldo_machine *machine, e2b_call *call, int64_t deadline_ns, e2b_call_fn done)
-{
-    char path[2 * E2B_WORD_MAX];
-    const e2b_request request = { .method = "POST",
-                                  .path = path,
-                                  .what = "extending the sandbox's time",
-                                  .replay = WALDO__REPLAY_SAFE,
-                                  .ms = E2B_QUICK_MS,
-                                  .deadline_ns = deadline_ns };
-
-    /* Somebody else's is never to end sooner than it would have. */
-    snprintf(path, sizeof path, "/sandboxes/%s/%s", machine->place.id,
-             machine->attach != NULL ? "refreshes" : "timeout");
-    waldo__e2b_put_seconds(machine, machine->attach != NULL ? "duration" : "timeout", &call->body);
-    waldo__e2b_call_start(call, &request, done);
-}
-
-static void life_due(void *userdata)
-{
-    waldo_machine *machine = userdata;
-
-    extend(machine, &machine->life, 0, on_extended);
-}
-
 /* ---- opening ---- */
 
 static void complete_open(void *userdata)
@@ -95,6 +91,15 @@ static void complete_open(void *userdata)
     waldo_error_free(error);
 }
 
+static void begin(waldo_machine *machine, const waldo_backend_call *call,
+                  waldo_backend_done_fn done)
+{
+    machine->done = done;
+    machine->userdata = call->userdata;
+    machine->deadline_ns = call->deadline_ns;
+    waldo__buf_clear(&machine->calls[0].body);
+}
+
 static waldo_status e2b_open(const waldo_backend_env *env, const waldo_backend_spec *spec,
                              waldo_str saved, const waldo_backend_call *call,
                              waldo_backend_done_fn done, waldo_machine **ret_machine,
@@ -106,22 +111,16 @@ static waldo_status e2b_open(const waldo_backend_env *env, const waldo_backend_s
     if (machine == NULL) {
         return waldo__error_nomem(ret_err);
     }
-    machine->deadline_ns = call->deadline_ns;
-    machine->done = done;
-    machine->userdata = call->userdata;
-    waldo__task_init(&machine->task, complete_open, machine);
-    waldo__task_init(&machine->save_task, NULL, machine);
-    waldo__timer_init(&machine->life_timer, life_due, machine);
     status = waldo__e2b_place_find(&machine->place, env, spec, ret_err);
-    machine->place.env = env;
+    machine->text = WALDO__BUF_INIT(TEXT_MAX);
+    waldo__task_init(&machine->task, complete_open, machine);
+    waldo__timer_init(&machine->life_timer, life_due, machine);
     for (size_t i = 0; i < E2B_PARTS; i++) {
         waldo__e2b_call_init(&machine->calls[i], &machine->place, machine);
     }
     waldo__e2b_call_init(&machine->life, &machine->place, machine);
     waldo__e2b_stream_init(&machine->hand, &machine->place, machine);
-    if (status == WALDO_OK) {
-        status = waldo__e2b_take_spec(machine, spec, saved, ret_err);
-    }
+    begin(machine, call, done);
     if (status == WALDO_OK && waldo__hand_native() == NULL) {
         status = waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
                                  "e2b: this build has no hand (-Dhands=none)");
@@ -129,12 +128,14 @@ static waldo_status e2b_open(const waldo_backend_env *env, const waldo_backend_s
     if (status == WALDO_OK) {
         status = env->key(env, E2B_KEY, 0, ret_err);
     }
+    if (status == WALDO_OK) {
+        status = waldo__e2b_begin(machine, spec, saved, ret_err);
+    }
     if (status != WALDO_OK) {
         machine_free(machine);
         return status;
     }
     *ret_machine = machine;
-    waldo__e2b_begin(machine);
     return WALDO_OK;
 }
 
@@ -156,9 +157,7 @@ static void on_channel(void *userdata, waldo_status status, const waldo_error *e
 
 static void no_channel(void *userdata)
 {
-    waldo_machine *machine = userdata;
-
-    machine->channel_done(machine->channel_userdata, WALDO_ENOMEM, NULL, NULL);
+    on_channel(userdata, WALDO_ENOMEM, NULL);
 }
 
 static void e2b_channel_op(waldo_machine *machine, const waldo_backend_call *call,
@@ -175,32 +174,38 @@ static void e2b_channel_op(waldo_machine *machine, const waldo_backend_call *cal
     }
 }
 
-static void give_saved(void *userdata)
+/* ---- what is known here, told later ---- */
+
+static void give_text(void *userdata)
 {
     waldo_machine *machine = userdata;
-    waldo__buf text = WALDO__BUF_INIT(1024);
-    waldo__json_writer jw;
 
-    waldo__json_writer_init(&jw, &text);
-    waldo__jw_object(&jw, NULL);
-    waldo__jw_str(&jw, "sandbox", waldo__str(machine->place.id));
-    waldo__jw_str(&jw, "run", waldo__str(machine->run));
-    waldo__jw_str(&jw, "user", waldo__str(machine->place.user));
-    if (machine->attach != NULL) {
-        waldo__jw_bool(&jw, "foreign", 1);
-    }
-    waldo__jw_end(&jw, '}');
-    machine->save_done(machine->save_userdata, text.status, waldo__buf_str(&text), NULL);
-    waldo__buf_free(&text);
+    machine->text_done(machine->text_userdata, machine->text.status, waldo__buf_str(&machine->text),
+                       NULL);
+}
+
+static waldo__buf *begin_text(waldo_machine *machine, const waldo_backend_call *call,
+                              waldo_backend_bytes_fn done)
+{
+    machine->text_done = done;
+    machine->text_userdata = call->userdata;
+    waldo__buf_clear(&machine->text);
+    waldo__task_init(&machine->text_task, give_text, machine);
+    waldo__task_queue(machine->place.env->loop, &machine->text_task);
+    return &machine->text;
 }
 
 static void e2b_save(waldo_machine *machine, const waldo_backend_call *call,
                      waldo_backend_bytes_fn done)
 {
-    machine->save_done = done;
-    machine->save_userdata = call->userdata;
-    waldo__task_init(&machine->save_task, give_saved, machine);
-    waldo__task_queue(machine->place.env->loop, &machine->save_task);
+    waldo__finder_put_saved(&machine->finder, begin_text(machine, call, done));
+}
+
+static void e2b_port_url(waldo_machine *machine, uint32_t port, const waldo_backend_call *call,
+                         waldo_backend_bytes_fn done)
+{
+    waldo__buf_printf(begin_text(machine, call, done), "https://%u-%s.%s", (unsigned)port,
+                      machine->place.id, machine->place.domain);
 }
 
 /* ---- one request each ---- */
@@ -210,29 +215,6 @@ static void on_told(void *userdata, waldo_status status, const waldo_error *erro
     waldo_machine *machine = userdata;
 
     machine->done(machine->userdata, status, error);
-}
-
-static void begin(waldo_machine *machine, const waldo_backend_call *call,
-                  waldo_backend_done_fn done)
-{
-    machine->done = done;
-    machine->userdata = call->userdata;
-    machine->deadline_ns = call->deadline_ns;
-}
-
-static void tell(waldo_machine *machine, const char *method, const char *path, const char *what,
-                 e2b_call_fn done)
-{
-    char whole[2 * E2B_WORD_MAX];
-    const e2b_request request = { .method = method,
-                                  .path = whole,
-                                  .what = what,
-                                  .replay = WALDO__REPLAY_SAFE,
-                                  .ms = E2B_SLOW_MS,
-                                  .deadline_ns = machine->deadline_ns };
-
-    snprintf(whole, sizeof whole, "/sandboxes/%s%s", machine->place.id, path);
-    waldo__e2b_call_start(&machine->calls[0], &request, done);
 }
 
 /* It may be paused already. */
@@ -247,10 +229,10 @@ static void e2b_pause(waldo_machine *machine, const waldo_backend_call *call,
 {
     begin(machine, call, done);
     waldo__timer_disarm(machine->place.env->loop, &machine->life_timer);
-    waldo__e2b_call_free(&machine->life);
-    waldo__buf_clear(&machine->calls[0].body);
+    waldo__api_call_free(&machine->life);
     waldo__buf_puts(&machine->calls[0].body, "{}");
-    tell(machine, "POST", "/pause", "pausing the sandbox", on_paused);
+    waldo__e2b_about(&machine->place, &machine->calls[0], "POST", "/pause", "pausing the sandbox",
+                     machine->deadline_ns, on_paused);
 }
 
 static void on_resumed(void *userdata, waldo_status status, const waldo_error *error)
@@ -261,7 +243,7 @@ static void on_resumed(void *userdata, waldo_status status, const waldo_error *e
     if (status == WALDO_OK) {
         arm_life(machine);
     }
-    machine->done(machine->userdata, status, error);
+    on_told(userdata, status, error);
 }
 
 static void e2b_resume(waldo_machine *machine, const waldo_backend_call *call,
@@ -271,14 +253,6 @@ static void e2b_resume(waldo_machine *machine, const waldo_backend_call *call,
     waldo__e2b_connect(machine, on_resumed);
 }
 
-static void e2b_extend(waldo_machine *machine, int64_t lease_ms, const waldo_backend_call *call,
-                       waldo_backend_done_fn done)
-{
-    begin(machine, call, done);
-    machine->lease_ms = lease_ms;
-    extend(machine, &machine->calls[0], call->deadline_ns, on_told);
-}
-
 /* The update replaces every rule. */
 static void e2b_set_net(waldo_machine *machine, waldo_net net, const char *const *hosts,
                         const waldo_backend_call *call, waldo_backend_done_fn done)
@@ -286,95 +260,71 @@ static void e2b_set_net(waldo_machine *machine, waldo_net net, const char *const
     waldo__json_writer jw;
 
     begin(machine, call, done);
-    waldo__buf_clear(&machine->calls[0].body);
     waldo__json_writer_init(&jw, &machine->calls[0].body);
     waldo__jw_object(&jw, NULL);
     waldo__e2b_put_net(&jw, net, hosts, 1);
     waldo__jw_end(&jw, '}');
-    tell(machine, "PUT", "/network", "changing the sandbox's network", on_told);
-}
-
-static void give_url(void *userdata)
-{
-    waldo_machine *machine = userdata;
-    waldo__buf text = WALDO__BUF_INIT(2 * E2B_URL_MAX);
-
-    waldo__buf_printf(&text, "https://%d-%s.%s", (int)machine->port, machine->place.id,
-                      machine->place.domain);
-    machine->save_done(machine->save_userdata, text.status, waldo__buf_str(&text), NULL);
-    waldo__buf_free(&text);
-}
-
-static void e2b_port_url(waldo_machine *machine, uint32_t port, const waldo_backend_call *call,
-                         waldo_backend_bytes_fn done)
-{
-    machine->port = port;
-    machine->save_done = done;
-    machine->save_userdata = call->userdata;
-    waldo__task_init(&machine->save_task, give_url, machine);
-    waldo__task_queue(machine->place.env->loop, &machine->save_task);
+    waldo__e2b_about(&machine->place, &machine->calls[0], "PUT", "/network",
+                     "changing the sandbox's network", machine->deadline_ns, on_told);
 }
 
 /* ---- ending ---- */
 
-static void complete_close(void *userdata)
+/* error may be of the machine's own call. */
+static void closed(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
     waldo_backend_done_fn done = machine->done;
     void *to = machine->userdata;
+    int gone = status == WALDO_ENOTFOUND;
 
     machine_free(machine);
-    done(to, WALDO_OK, NULL);
+    done(to, gone ? WALDO_OK : status, gone ? NULL : error);
 }
 
-static void on_killed(void *userdata, waldo_status status, const waldo_error *error)
+static void nothing_to_end(void *userdata)
 {
-    waldo_machine *machine = userdata;
-    waldo_backend_done_fn done = machine->done;
-    void *to = machine->userdata;
-
-    machine_free(machine);
-    if (status == WALDO_ENOTFOUND) {
-        done(to, WALDO_OK, NULL);
-    } else {
-        done(to, status, error);
-    }
+    closed(userdata, WALDO_OK, NULL);
 }
 
 /* One that is still being made has a short time to live, for nobody knows its name. */
 static int is_ours(const waldo_machine *machine)
 {
-    return machine->place.id[0] != '\0' && machine->attach == NULL &&
-           (machine->made || machine->reached);
+    return !machine->finder.foreign && (machine->finder.made || machine->finder.reached) &&
+           !waldo__loop_forked(machine->place.env->loop);
+}
+
+/* What was put into somebody else's is taken out; the copy goes with the hand. */
+static void clean(waldo_machine *machine)
+{
+    waldo__buf body = WALDO__BUF_INIT(TEXT_MAX);
+
+    if (machine->finder.reached && machine->path[0] != '\0') {
+        waldo__buf_printf(&body, "{\"path\":\"%s\"}", machine->path);
+        waldo__e2b_remove(&machine->place, waldo__buf_str(&body).ptr);
+        waldo__buf_free(&body);
+    }
 }
 
 static void e2b_close(waldo_machine *machine, const waldo_backend_call *call,
                       waldo_backend_done_fn done)
 {
-    waldo__loop *loop = machine->place.env->loop;
-
-    waldo__task_cancel(loop, &machine->task);
-    waldo__timer_disarm(loop, &machine->life_timer);
-    waldo__e2b_call_free(&machine->life);
-    waldo__e2b_stream_free(&machine->hand);
-    waldo__e2b_channel_free(machine->channel);
-    machine->channel = NULL;
-    for (size_t i = 0; i < E2B_PARTS; i++) {
-        waldo__e2b_call_free(&machine->calls[i]);
-    }
+    quiet(machine);
     begin(machine, call, done);
     if (is_ours(machine)) {
-        tell(machine, "DELETE", "", "ending the sandbox", on_killed);
+        waldo__e2b_about(&machine->place, &machine->calls[0], "DELETE", "", "ending the sandbox",
+                         machine->deadline_ns, closed);
         return;
     }
-    waldo__task_init(&machine->task, complete_close, machine);
-    waldo__task_queue(loop, &machine->task);
+    clean(machine);
+    waldo__task_init(&machine->task, nothing_to_end, machine);
+    waldo__task_queue(machine->place.env->loop, &machine->task);
 }
 
 static void e2b_abandon(waldo_machine *machine)
 {
-    if (is_ours(machine) && !waldo__loop_forked(machine->place.env->loop)) {
-        waldo__e2b_tell(&machine->place, "DELETE", "", "");
+    if (is_ours(machine)) {
+        waldo__e2b_about(&machine->place, NULL, "DELETE", "", "", 0, NULL);
     }
     machine_free(machine);
 }
@@ -382,22 +332,21 @@ static void e2b_abandon(waldo_machine *machine)
 /* Left to its lease, which begins now. */
 static void e2b_detach(waldo_machine *machine)
 {
-    waldo__buf body = WALDO__BUF_INIT(64);
-
-    if (machine->place.id[0] != '\0' && machine->attach == NULL &&
-        !waldo__loop_forked(machine->place.env->loop)) {
-        waldo__e2b_put_seconds(machine, "timeout", &body);
-        waldo__e2b_tell(&machine->place, "POST", "/timeout", waldo__buf_str(&body).ptr);
-        waldo__buf_free(&body);
+    if (is_ours(machine)) {
+        waldo__e2b_put_seconds(machine, "timeout", &machine->text);
+        waldo__e2b_about(&machine->place, NULL, "POST", "/timeout",
+                         waldo__buf_str(&machine->text).ptr, 0, NULL);
+        clean(machine);
     }
     machine_free(machine);
 }
 
 static void e2b_describe(const waldo_machine *machine, waldo_machine_info *ret_info)
 {
-    ret_info->reached = machine->reached;
-    ret_info->flags =
-        WALDO_MACHINE_REJOINS | (machine->attach != NULL ? (uint32_t)WALDO_MACHINE_FOREIGN : 0);
+    ret_info->reached = machine->finder.reached;
+    ret_info->flags = machine->finder.foreign
+                          ? (uint32_t)WALDO_MACHINE_REJOINS | (uint32_t)WALDO_MACHINE_FOREIGN
+                          : (uint32_t)WALDO_MACHINE_REJOINS;
 }
 
 static waldo_status e2b_parse(const waldo_backend_spec *spec, waldo_error **ret_err)
@@ -423,6 +372,7 @@ const waldo_backend_ops waldo__backend_e2b = {
             WALDO_BACKEND_SET_NET,
     .parse = e2b_parse,
     .probe = waldo__e2b_probe,
+    .check = waldo__e2b_check,
     .list_sandboxes = waldo__e2b_list,
     .destroy_id = waldo__e2b_destroy_id,
     .open = e2b_open,
@@ -432,7 +382,6 @@ const waldo_backend_ops waldo__backend_e2b = {
     .channel = e2b_channel_op,
     .pause = e2b_pause,
     .resume = e2b_resume,
-    .extend = e2b_extend,
     .port_url = e2b_port_url,
     .set_net = e2b_set_net,
     .describe = e2b_describe,

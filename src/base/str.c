@@ -122,3 +122,16 @@ int waldo__str_int(waldo_str text, int64_t *ret_value)
     *ret_value = negative ? value : -value;
     return 1;
 }
+
+int waldo__str_made_of(waldo_str text, const char *more)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        int alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+        if (!alnum && (c == '\0' || strchr(more, c) == NULL)) {
+            return 0;
+        }
+    }
+    return text.len > 0;
+}

@@ -25,6 +25,9 @@ int waldo__str_ends(waldo_str text, const char *suffix);
 int waldo__str_ieq(waldo_str a, waldo_str b); /* ASCII letters without regard to case */
 waldo_str waldo__str_trim(waldo_str text);    /* spaces, tabs, CR, LF at both ends */
 
+/* Some text of ASCII letters, digits and what more holds. */
+int waldo__str_made_of(waldo_str text, const char *more);
+
 /* Position of a byte, or text.len. */
 size_t waldo__str_find(waldo_str text, char byte);
 

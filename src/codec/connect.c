@@ -1,5 +1,7 @@
 #include "codec/connect.h"
 
+#include "base/alloc.h"
+
 enum { LAST = 2 }; /* flag; the other one there is, 1, says that a message is compressed */
 
 void waldo__connect_init(waldo__connect *connect, size_t max_message)
@@ -83,4 +85,37 @@ waldo_status waldo__connect_put(waldo__buf *out, waldo_str message)
 
     waldo__buf_add(out, head, sizeof head);
     return waldo__buf_add_str(out, message);
+}
+
+/* Connect protocol reference, "Error codes". */
+static const struct {
+    const char *code;
+    waldo_status status;
+} codes[] = {
+    { "canceled", WALDO_ECANCELED },
+    { "unknown", WALDO_EPROVIDER },
+    { "invalid_argument", WALDO_EINVAL },
+    { "deadline_exceeded", WALDO_ETIMEDOUT },
+    { "not_found", WALDO_ENOTFOUND },
+    { "already_exists", WALDO_EEXISTS },
+    { "permission_denied", WALDO_EACCESS },
+    { "resource_exhausted", WALDO_ERATE },
+    { "failed_precondition", WALDO_EINVAL },
+    { "aborted", WALDO_EBUSY },
+    { "out_of_range", WALDO_EINVAL },
+    { "unimplemented", WALDO_ENOTSUP },
+    { "internal", WALDO_EPROVIDER },
+    { "unavailable", WALDO_EUNAVAILABLE },
+    { "data_loss", WALDO_EIO },
+    { "unauthenticated", WALDO_EAUTH },
+};
+
+waldo_status waldo__connect_status(waldo_str code, waldo_status otherwise)
+{
+    for (size_t i = 0; i < WALDO__COUNT(codes); i++) {
+        if (waldo__str_is(code, codes[i].code)) {
+            return codes[i].status;
+        }
+    }
+    return otherwise;
 }

@@ -31,6 +31,9 @@ waldo_status waldo__connect_feed(waldo__connect *connect, waldo_str bytes, waldo
 /* The bytes are over: 1 when the last message was there, and whole. */
 int waldo__connect_ended(const waldo__connect *connect);
 
+/* What the name of an error code means; otherwise: it is none. */
+waldo_status waldo__connect_status(waldo_str code, waldo_status otherwise);
+
 /* Append the envelope of one message. */
 waldo_status waldo__connect_put(waldo__buf *out, waldo_str message);
 

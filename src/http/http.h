@@ -62,7 +62,8 @@ typedef struct waldo__http_request {
     void (*on_head)(void *userdata, const waldo__http_head *head); /* may be NULL */
     waldo_status (*on_body)(void *userdata, waldo_str bytes);
     /* Exactly once, also after a cancel (WALDO_ECANCELED). status is about the transport: an answer
-       of any HTTP status is WALDO_OK. NULL: nobody waits for it, and the transfer is left alone. */
+       of any HTTP status is WALDO_OK. NULL: nobody waits for the answer, the body is copied, and
+       the transfer is left alone. */
     void (*on_done)(void *userdata, waldo_status status, const waldo_error *error);
 } waldo__http_request;
 

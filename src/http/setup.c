@@ -325,7 +325,9 @@ static void set_method(CURL *easy, const waldo__http_request *request, waldo_sta
         strcmp(method, "PATCH") == 0) {
         curl_easy_setopt(easy, CURLOPT_POST, 1L);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.len > 0 ? request->body.ptr : "");
+        /* Who waits for no answer does not keep the body either. */
+        set_text(easy, request->on_done != NULL ? CURLOPT_POSTFIELDS : CURLOPT_COPYPOSTFIELDS,
+                 request->body.len > 0 ? request->body.ptr : "", status);
     }
     if (strcmp(method, "GET") != 0 && strcmp(method, "POST") != 0) {
         set_text(easy, CURLOPT_CUSTOMREQUEST, method, status);

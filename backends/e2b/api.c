@@ -1,0 +1,200 @@
+/* The provider: where it is, what its requests bear, what its answers mean. */
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/base64.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "e2b.h"
+
+/* ret is of E2B_URL_MAX bytes. The first that is said counts. */
+static waldo_status take(char *ret, const waldo_backend_spec *spec, const char *key,
+                         const char *variable, const char *usual, waldo_error **ret_err)
+{
+    waldo_str text = waldo__backend_option(spec, key);
+    int is_url = strcmp(key, "domain") != 0;
+    int good;
+
+    text = text.len > 0 ? text : waldo__str(waldo__env(variable));
+    text = text.len > 0 ? text : waldo__str(usual);
+    while (is_url && text.len > 0 && text.ptr[text.len - 1] == '/') {
+        text.len--;
+    }
+    good = text.len < E2B_URL_MAX &&
+           (text.len == 0 || waldo__str_made_of(text, is_url ? "-._:/[]" : "-.:"));
+    if (is_url && text.len > 0) {
+        good &= waldo__str_starts(text, "https://") || waldo__str_starts(text, "http://");
+    }
+    if (!good) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                               "e2b: %s (or %s, which is set) must be %s", key, variable,
+                               is_url ? "a URL such as https://api.e2b.app, without query"
+                                      : "a domain such as e2b.app");
+    }
+    memcpy(ret, text.ptr, text.len);
+    ret[text.len] = '\0';
+    return WALDO_OK;
+}
+
+static const char *wrong(const waldo_backend_spec *spec, waldo_str user)
+{
+    char word[WALDO__WORD_MAX];
+
+    if (spec->target.len > 200 ||
+        (spec->target.len > 0 && !waldo__str_made_of(spec->target, "-._/:"))) {
+        return "the template's name holds a character that no template's name has";
+    }
+    if (spec->attach != NULL &&
+        (spec->target.len > 0 || !waldo__take_word(word, waldo__str(spec->attach)))) {
+        return "attach needs the id of a sandbox, and no template: e2b:,attach=ID";
+    }
+    if (spec->memory_bytes > 0 || spec->cpus > 0 || spec->max_processes > 0) {
+        return "memory and processors are the template's: leave memory, cpus and pids out, or name "
+               "another template";
+    }
+    return user.len < E2B_WORD_MAX && waldo__str_made_of(user, "-_.")
+               ? NULL
+               : "user must be the name of a user of the template";
+}
+
+waldo_status waldo__e2b_place_find(e2b_place *place, const waldo_backend_env *env,
+                                   const waldo_backend_spec *spec, waldo_error **ret_err)
+{
+    waldo_str user = waldo__backend_option(spec, "user");
+    char usual[E2B_URL_MAX + 16];
+    waldo_status status = WALDO_OK;
+
+    *place = (e2b_place){ .env = env };
+    user = user.len > 0 ? user : WALDO__S("user");
+    if (wrong(spec, user) != NULL) {
+        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "e2b: %s",
+                               wrong(spec, user));
+    }
+    memcpy(place->user, user.ptr, user.len);
+    status = take(place->domain, spec, "domain", "E2B_DOMAIN", "e2b.app", ret_err);
+    snprintf(usual, sizeof usual, "https://api.%s", place->domain);
+    if (status == WALDO_OK) {
+        status = take(place->api, spec, "api", "E2B_API_URL", usual, ret_err);
+    }
+    return status == WALDO_OK ? take(place->envd, spec, "envd", "E2B_SANDBOX_URL", "", ret_err)
+                              : status;
+}
+
+/*
+ * Four domains have one host for every sandbox, routed by headers; elsewhere each has its own. What
+ * the official client does (e2b 2.51, ConnectionConfig).
+ */
+static void put_daemon(const e2b_place *place, waldo__buf *out)
+{
+    static const char *const shared[] = { "e2b.app", "e2b.dev", "e2b.pro", "e2b-staging.dev" };
+
+    for (size_t i = 0; i < WALDO__COUNT(shared) && place->envd[0] == '\0'; i++) {
+        if (strcmp(place->domain, shared[i]) == 0) {
+            waldo__buf_printf(out, "https://sandbox.%s", place->domain);
+            return;
+        }
+    }
+    if (place->envd[0] != '\0') {
+        waldo__buf_puts(out, place->envd);
+    } else {
+        waldo__buf_printf(out, "https://49983-%s.%s", place->id, place->domain);
+    }
+}
+
+/* A stream says every three sevenths of the longest silence that it lives. */
+static void fill(const void *userdata, const waldo__api_request *request, waldo__buf *url,
+                 waldo__buf *headers, waldo__http_request *to)
+{
+    const e2b_place *place = userdata;
+    waldo__buf user = WALDO__BUF_INIT(E2B_WORD_MAX + 1);
+
+    to->auth_header = "X-API-Key";
+    if (request->kind == E2B_DAEMON) {
+        put_daemon(place, url);
+        waldo__buf_printf(headers,
+                          "E2b-Sandbox-Id: %s\nE2b-Sandbox-Port: 49983\n"
+                          "Connect-Protocol-Version: 1\n",
+                          place->id);
+        to->auth_header = "X-Access-Token";
+        to->auth_key = place->token[0] != '\0' ? place->token : NULL;
+    } else {
+        waldo__buf_puts(url, place->api);
+    }
+    waldo__buf_puts(url, request->path);
+    if (request->user != NULL) {
+        waldo__buf_printf(&user, "%s:", request->user);
+        waldo__buf_puts(headers, "Authorization: Basic ");
+        waldo__base64(waldo__buf_str(&user), headers);
+        waldo__buf_putc(headers, '\n');
+    }
+    if (request->idle_ms > 0) {
+        int64_t alive_s = request->idle_ms / 7 * 3 / 1000;
+
+        waldo__buf_printf(headers, "Keepalive-Ping-Interval: %lld\n",
+                          (long long)(alive_s > 0 ? alive_s : 1));
+    }
+    waldo__buf_free(&user);
+}
+
+static const waldo__api_rule rules[] = {
+    { 400, -1, WALDO_EINVAL, "" },
+    { 401, E2B_CONTROL, WALDO_EAUTH, "; check the key " E2B_KEY },
+    { 401, E2B_DAEMON, WALDO_EAUTH, "; the sandbox's access token was refused" },
+    { 403, -1, WALDO_EACCESS, "" },
+    { 404, -1, WALDO_ENOTFOUND, "" },
+    { 409, -1, WALDO_EBUSY, "" },
+    { 429, -1, WALDO_ERATE, "; too many requests for now" },
+    { 500, -1, WALDO_EPROVIDER, "" },
+    { 502, E2B_CONTROL, WALDO_EUNAVAILABLE, "" },
+    { 502, E2B_DAEMON, WALDO_ELOST, "; it was killed or paused, or its time was over" },
+    { 503, -1, WALDO_EUNAVAILABLE, "; the provider has no room just now" },
+    { 504, -1, WALDO_EUNAVAILABLE, "; the provider took too long" },
+    { 507, -1, WALDO_ENOSPACE, "" },
+};
+
+static const waldo__api api = {
+    .name = "e2b",
+    .key = E2B_KEY,
+    .trace = "X-E2B-Trace-ID",
+    .quota = "; end sandboxes that are not needed (waldo ps, waldo gc), or have the limit raised",
+    .rules = rules,
+    .rule_count = WALDO__COUNT(rules),
+    .by_code = waldo__connect_status,
+    .fill = fill,
+};
+
+void waldo__e2b_call_init(waldo__api_call *call, const e2b_place *place, void *userdata)
+{
+    waldo__api_call_init(call, &api, place->env, place, userdata);
+}
+
+void waldo__e2b_about(const e2b_place *place, waldo__api_call *call, const char *method,
+                      const char *what, const char *words, int64_t deadline_ns, waldo__api_fn done)
+{
+    char path[2 * E2B_WORD_MAX];
+    const waldo__api_request request = { .method = method,
+                                         .path = path,
+                                         .what = words,
+                                         .replay = WALDO__REPLAY_SAFE,
+                                         .ms = E2B_SLOW_MS,
+                                         .deadline_ns = deadline_ns };
+
+    snprintf(path, sizeof path, "%s/sandboxes/%s%s",
+             strcmp(what, "/connect") == 0 && !place->old ? "/v2" : "", place->id, what);
+    if (done != NULL) {
+        waldo__api_call_start(call, &request, done);
+    } else {
+        waldo__api_tell(&api, place->env, place, &request, words);
+    }
+}
+
+void waldo__e2b_remove(const e2b_place *place, const char *body)
+{
+    const waldo__api_request request = { .method = "POST",
+                                         .path = "/filesystem.Filesystem/Remove",
+                                         .user = "root",
+                                         .kind = E2B_DAEMON,
+                                         .replay = WALDO__REPLAY_SAFE };
+
+    waldo__api_tell(&api, place->env, place, &request, body);
+}

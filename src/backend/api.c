@@ -1,0 +1,234 @@
+#include "backend/api.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/header.h"
+
+enum {
+    BODY_MAX = 1024 * 1024,
+    ANSWER_MAX = 16 * 1024 * 1024,
+    TEXT_MAX = 8192,
+    SAID_MAX = 1000,
+    TRIES = 6,
+    WAIT_MAX_MS = 60000
+};
+
+/* ---- what an answer means ---- */
+
+void waldo__api_put_said(const waldo__api_call *call, waldo_str said, waldo__buf *out)
+{
+    size_t before = out->len;
+
+    waldo__scrub(call->env->secrets, waldo__str_trim(said), out);
+    if (out->len - before > SAID_MAX) {
+        waldo__buf_truncate(out, out->len - before - SAID_MAX);
+    }
+}
+
+/* No answer at all. What happened to a request that may have been carried out stays unknown. */
+static waldo_status not_reached(const waldo__api_call *call, waldo_status status,
+                                const waldo_error *error, waldo_error **ret_err)
+{
+    static const waldo_status down[] = { WALDO_ETIMEDOUT,      WALDO_ETIMEDOUT_CONNECT,
+                                         WALDO_ETIMEDOUT_IDLE, WALDO_ETIMEDOUT_DEADLINE,
+                                         WALDO_ERESOLVE,       WALDO_ECONNECT,
+                                         WALDO_ETRANSPORT,     WALDO_ETRUNCATED };
+
+    for (size_t i = 0; i < WALDO__COUNT(down); i++) {
+        status = status == down[i] ? WALDO_EUNAVAILABLE : status;
+    }
+    return waldo_error_set(ret_err, status, WALDO_CLASS_TRANSPORT, "%s: %s: %s%s", call->api->name,
+                           call->request.what,
+                           status == WALDO_EUNAVAILABLE ? "the provider cannot be reached: " : "",
+                           error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+}
+
+static waldo_status refused(const waldo__api_call *call, waldo_error **ret_err)
+{
+    const waldo__api *api = call->api;
+    const waldo__ask *ask = &call->ask;
+    waldo_str head = waldo__buf_str(&ask->head);
+    int64_t wait_ms = waldo__header_retry_after_ms(head, waldo__wall_ms());
+    waldo__buf said = WALDO__BUF_INIT(ANSWER_MAX);
+    waldo__buf trace = WALDO__BUF_INIT(TEXT_MAX);
+    waldo__json *doc = NULL;
+    const waldo__json_value *root;
+    waldo_status status = WALDO_EHTTP;
+    const char *advice = "";
+    waldo_str text = { "", 0 };
+    waldo_str code;
+
+    waldo__json_parse(waldo__buf_str(&ask->answer), NULL, &doc, NULL);
+    root = waldo__json_root(doc);
+    code = waldo__json_get_str(root, "error_code");
+    code = code.len > 0 ? code : waldo__json_get_str(root, "code");
+    waldo__api_put_said(
+        call, doc != NULL ? waldo__json_get_str(root, "message") : waldo__buf_str(&ask->answer),
+        &said);
+    waldo__header_get(head, api->trace, &text);
+    waldo__api_put_said(call, text, &trace);
+    for (size_t i = 0; i < api->rule_count; i++) {
+        if (api->rules[i].http == ask->http_status &&
+            (api->rules[i].kind < 0 || api->rules[i].kind == call->request.kind)) {
+            status = api->rules[i].status;
+            advice = api->rules[i].advice;
+        }
+    }
+    if (ask->http_status == 429 && wait_ms < 0 && call->request.kind == 0) {
+        status = WALDO_EQUOTA;
+        advice = api->quota;
+    }
+    status = api->by_code != NULL ? api->by_code(code, status) : status;
+    waldo_error_set(ret_err, status, WALDO_CLASS_PROVIDER, "%s: %s: HTTP status %d%s%s%s",
+                    api->name, call->request.what, ask->http_status, said.len > 0 ? ": " : "",
+                    waldo__buf_str(&said).ptr, advice);
+    waldo_error_add_http(ret_err != NULL ? *ret_err : NULL, ask->http_status,
+                         code.len > 0 ? code.ptr : NULL,
+                         trace.len > 0 ? waldo__buf_str(&trace).ptr : NULL, wait_ms);
+    waldo__json_free(doc);
+    waldo__buf_free(&said);
+    waldo__buf_free(&trace);
+    return status;
+}
+
+waldo_status waldo__api_parse(const waldo__api_call *call, waldo__json **ret_doc,
+                              waldo_error **ret_err)
+{
+    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
+
+    return waldo__json_parse(waldo__buf_str(&call->ask.answer), &limits, ret_doc, ret_err);
+}
+
+/* ---- sending ---- */
+
+static void fill(const waldo__api *api, const void *place, const waldo__api_request *from,
+                 const char *path, waldo__buf *url, waldo__buf *headers, waldo__http_request *to)
+{
+    waldo__api_request request = *from;
+
+    request.path = path;
+    *to = (waldo__http_request){ .method = from->method,
+                                 .auth_key = api->key,
+                                 .replay = from->replay,
+                                 .idle_timeout_ms = from->idle_ms,
+                                 .deadline_ns = from->deadline_ns,
+                                 .http2 = 1 };
+    waldo__buf_printf(headers, "User-Agent: waldo\nContent-Type: %s\n",
+                      from->type != NULL ? from->type : "application/json");
+    api->fill(place, &request, url, headers, to);
+    to->url = waldo__buf_str(url).ptr;
+    to->headers = waldo__buf_str(headers);
+}
+
+/* Both answers say that nothing was done. */
+static int try_again(waldo__api_call *call)
+{
+    int64_t wait_ms =
+        waldo__header_retry_after_ms(waldo__buf_str(&call->ask.head), waldo__wall_ms());
+    int64_t at = waldo__deadline_ns(wait_ms);
+
+    if (call->ask.http_status == 401 && call->request.kind == 0 && !call->renewed) {
+        call->renewed = 1;
+        return call->env->key(call->env, call->api->key, 1, NULL) == WALDO_OK &&
+               waldo__timer_arm(call->env->loop, &call->timer, waldo__now_ns()) == WALDO_OK;
+    }
+    return call->ask.http_status == 429 && wait_ms >= 0 && wait_ms <= WAIT_MAX_MS &&
+           at < call->request.deadline_ns && ++call->tries < TRIES &&
+           waldo__timer_arm(call->env->loop, &call->timer, at) == WALDO_OK;
+}
+
+static void on_done(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo__api_call *call = userdata;
+    waldo_error *made = NULL;
+
+    if (status == WALDO_OK && try_again(call)) {
+        return;
+    }
+    if (status != WALDO_OK) {
+        status = not_reached(call, status, error, &made);
+    } else if (call->ask.http_status < 200 || call->ask.http_status > 299) {
+        status = refused(call, &made);
+    }
+    call->done(call->userdata, status, made);
+    waldo_error_free(made);
+}
+
+static waldo_status take_bytes(void *userdata, waldo_str bytes)
+{
+    waldo__api_call *call = userdata;
+
+    return call->on_bytes(call->userdata, bytes);
+}
+
+static void ask(void *userdata)
+{
+    waldo__api_call *call = userdata;
+    waldo__buf url = WALDO__BUF_INIT(TEXT_MAX);
+    waldo__buf headers = WALDO__BUF_INIT(TEXT_MAX);
+    waldo__http_request request;
+
+    fill(call->api, call->place, &call->request, waldo__buf_str(&call->path).ptr, &url, &headers,
+         &request);
+    request.body = waldo__buf_str(&call->body);
+    call->ask.on_bytes = call->on_bytes != NULL ? take_bytes : NULL;
+    waldo__ask_start(&call->ask, &request, on_done);
+    waldo__buf_free(&url);
+    waldo__buf_free(&headers);
+}
+
+void waldo__api_call_init(waldo__api_call *call, const waldo__api *api,
+                          const waldo_backend_env *env, const void *place, void *userdata)
+{
+    *call = (waldo__api_call){ .api = api,
+                               .env = env,
+                               .place = place,
+                               .body = WALDO__BUF_INIT(BODY_MAX),
+                               .path = WALDO__BUF_INIT(TEXT_MAX),
+                               .userdata = userdata };
+    waldo__ask_init(&call->ask, env->loop, env->http, ANSWER_MAX, call);
+    waldo__timer_init(&call->timer, ask, call);
+}
+
+void waldo__api_call_free(waldo__api_call *call)
+{
+    if (call->env != NULL) {
+        waldo__timer_disarm(call->env->loop, &call->timer);
+        waldo__ask_free(&call->ask);
+        waldo__buf_free(&call->body);
+        waldo__buf_free(&call->path);
+    }
+}
+
+void waldo__api_call_start(waldo__api_call *call, const waldo__api_request *request,
+                           waldo__api_fn done)
+{
+    int64_t own = request->ms > 0 ? waldo__deadline_ns(request->ms) : WALDO__NEVER;
+
+    call->request = *request;
+    if (request->deadline_ns == 0 || own < request->deadline_ns) {
+        call->request.deadline_ns = own;
+    }
+    call->done = done;
+    call->tries = 0;
+    call->renewed = 0;
+    waldo__buf_clear(&call->path);
+    waldo__buf_puts(&call->path, request->path);
+    ask(call);
+}
+
+void waldo__api_tell(const waldo__api *api, const waldo_backend_env *env, const void *place,
+                     const waldo__api_request *about, const char *body)
+{
+    waldo__buf url = WALDO__BUF_INIT(TEXT_MAX);
+    waldo__buf headers = WALDO__BUF_INIT(TEXT_MAX);
+    waldo__http_request request;
+    waldo__transfer *transfer;
+
+    fill(api, place, about, about->path, &url, &headers, &request);
+    request.body = waldo__str(body);
+    request.deadline_ns = waldo__deadline_ns(WAIT_MAX_MS);
+    waldo__http_start(env->http, &request, &transfer, NULL);
+    waldo__buf_free(&url);
+    waldo__buf_free(&headers);
+}
