@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/ident.h"
 #include "base/utf8.h"
 #include "json/schema.h"
 
@@ -73,7 +74,7 @@ static void release(waldo_tool_call *call)
     waldo__buf_free(&call->text);
     waldo__media_free(&call->media);
     waldo__free(call->tool_state);
-    if (call->pid == getpid()) {
+    if (call->pid == waldo__process_id()) {
         pthread_mutex_destroy(&call->lock);
     }
     waldo__free(call);
@@ -106,7 +107,7 @@ static waldo_status end_call(waldo_tool_call *call, waldo__call_end end, waldo_s
     waldo__buf clean = WALDO__BUF_INIT(RESULT_MAX);
     waldo_status kept;
 
-    if (call->pid != getpid()) {
+    if (call->pid != waldo__process_id()) {
         return WALDO_EFORKED;
     }
     if (waldo__utf8_clean(text, &clean) == WALDO_ETOOBIG) {
@@ -194,7 +195,7 @@ waldo_status waldo_tool_call_add_image(waldo_tool_call *call, waldo_str bytes)
 {
     waldo_status status = WALDO_ECLOSED;
 
-    if (call->pid != getpid()) {
+    if (call->pid != waldo__process_id()) {
         return WALDO_EFORKED;
     }
     pthread_mutex_lock(&call->lock);
@@ -283,7 +284,7 @@ waldo_status waldo__tool_call_new(waldo_tool *tool, const char *id, const char *
     call->args_text = waldo__strndup(args.ptr, args.len);
     call->args_len = args.len;
     call->poster = waldo__loop_poster(sink->loop);
-    call->pid = getpid();
+    call->pid = waldo__process_id();
     waldo__task_init(&call->task, deliver, call);
     waldo__timer_init(&call->timeout, on_timeout, call);
     if (call->id == NULL || call->key == NULL || call->args_text == NULL || call->poster == NULL) {
@@ -381,7 +382,7 @@ int waldo_tool_call_cancelled(const waldo_tool_call *call)
     waldo_tool_call *mutable_call = (waldo_tool_call *)call;
     int running;
 
-    if (call->pid != getpid()) {
+    if (call->pid != waldo__process_id()) {
         return 1;
     }
     pthread_mutex_lock(&mutable_call->lock);

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/ident.h"
 #include "base/error.h"
 #include "json/json.h"
 
@@ -51,7 +52,7 @@ static void release(waldo_generation *generation)
     waldo_poster_unref(generation->poster);
     waldo__buf_free(&generation->pending);
     waldo_error_free(generation->error);
-    if (generation->pid == getpid()) {
+    if (generation->pid == waldo__process_id()) {
         pthread_mutex_destroy(&generation->lock);
     }
     waldo__free(generation);
@@ -116,7 +117,7 @@ static void end_with(waldo_generation *generation, waldo_status status, waldo_er
 /* Take the lock of one that is open; else say why it is not. */
 static waldo_status enter(waldo_generation *generation)
 {
-    if (generation->pid != getpid()) {
+    if (generation->pid != waldo__process_id()) {
         return WALDO_EFORKED;
     }
     pthread_mutex_lock(&generation->lock);
@@ -282,7 +283,7 @@ waldo_generation *waldo__generation_new(waldo_str request, const waldo__generati
     atomic_init(&generation->refs, 1);
     atomic_init(&generation->host_refs, 0);
     pthread_mutex_init(&generation->lock, NULL);
-    generation->pid = getpid();
+    generation->pid = waldo__process_id();
     generation->sink = *sink;
     generation->pending = WALDO__BUF_INIT(PENDING_MAX);
     waldo__task_init(&generation->task, deliver, generation);
@@ -358,7 +359,7 @@ int waldo_generation_cancelled(const waldo_generation *generation)
     waldo_generation *mutable_generation = (waldo_generation *)generation;
     int is_over;
 
-    if (generation->pid != getpid()) {
+    if (generation->pid != waldo__process_id()) {
         return 1;
     }
     pthread_mutex_lock(&mutable_generation->lock);

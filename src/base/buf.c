@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 
-enum { SMALLEST = 64 };
+enum { SMALLEST = 64, QUARTERS_TO = 16384 };
 
 void waldo__buf_init(waldo__buf *buf, size_t max)
 {
@@ -88,8 +88,9 @@ static waldo_status grow(waldo__buf *buf, size_t len)
         return WALDO_OK;
     }
     cap = buf->cap < SMALLEST ? SMALLEST : buf->cap;
+    /* What is wiped lives shortly, and every step on its way costs a copy and a wipe. */
     while (cap < need) {
-        cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+        cap = cap > SIZE_MAX / 4 ? need : cap * (buf->is_wiped && cap < QUARTERS_TO ? 4 : 2);
     }
     if (cap - 1 > buf->max) {
         cap = buf->max + 1;
@@ -108,9 +109,15 @@ void waldo__buf_commit(waldo__buf *buf, size_t len)
     buf->ptr[buf->len] = '\0';
 }
 
+/* There is room for len more bytes and a NUL, as nearly always. */
+static int has_room(const waldo__buf *buf, size_t len)
+{
+    return buf->status == WALDO_OK && len < buf->cap - buf->len;
+}
+
 waldo_status waldo__buf_add(waldo__buf *buf, const void *bytes, size_t len)
 {
-    waldo_status status = grow(buf, len);
+    waldo_status status = has_room(buf, len) ? WALDO_OK : grow(buf, len);
 
     if (status == WALDO_OK) {
         if (len > 0) {
@@ -133,7 +140,12 @@ waldo_status waldo__buf_puts(waldo__buf *buf, const char *text)
 
 waldo_status waldo__buf_putc(waldo__buf *buf, char byte)
 {
-    return waldo__buf_add(buf, &byte, 1);
+    if (!has_room(buf, 1)) {
+        return waldo__buf_add(buf, &byte, 1);
+    }
+    buf->ptr[buf->len++] = byte;
+    buf->ptr[buf->len] = '\0';
+    return WALDO_OK;
 }
 
 waldo_status waldo__buf_vprintf(waldo__buf *buf, const char *format, va_list args)
@@ -162,6 +174,22 @@ waldo_status waldo__buf_printf(waldo__buf *buf, const char *format, ...)
     status = waldo__buf_vprintf(buf, format, args);
     va_end(args);
     return status;
+}
+
+waldo_status waldo__buf_int(waldo__buf *buf, int64_t value)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+    do {
+        digits[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0) {
+        digits[--at] = '-';
+    }
+    return waldo__buf_add(buf, digits + at, sizeof digits - at);
 }
 
 void waldo__buf_consume(waldo__buf *buf, size_t len)

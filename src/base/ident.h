@@ -5,6 +5,8 @@
 #ifndef WALDO_BASE_IDENT_H
 #define WALDO_BASE_IDENT_H
 
+#include <sys/types.h>
+
 #include "base/str.h"
 
 typedef struct waldo__ident {
@@ -13,6 +15,9 @@ typedef struct waldo__ident {
     char start[96]; /* BOOT "/" start of the process in ticks since then */
     char host[64]; /* what tells machines apart, without naming the machine "/" process namespace */
 } waldo__ident;
+
+/* getpid() without a system call: often asked, since in a forked child objects are dead. */
+pid_t waldo__process_id(void);
 
 void waldo__ident_self(waldo__ident *ret_ident);
 

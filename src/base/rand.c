@@ -24,26 +24,25 @@ void waldo__random(void *bytes, size_t len)
     }
 }
 
-uint32_t waldo__random_below(uint32_t limit)
-{
-    uint32_t value, reject;
-
-    if (limit == 0) {
-        return 0;
-    }
-    reject = (uint32_t)(-limit) % limit; /* 2^32 mod limit: values below it would be favoured */
-    do {
-        waldo__random(&value, sizeof value);
-    } while (value < reject);
-    return value % limit;
-}
-
 void waldo__random_word(char *text, size_t len)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-    for (size_t i = 0; i < len; i++) {
-        text[i] = letters[waldo__random_below(sizeof letters - 1)];
+    unsigned char bytes[64];
+    size_t left = 0;
+
+    /* Six bits choose one of 62 letters, or none. */
+    for (size_t i = 0; i < len;) {
+        unsigned choice;
+
+        if (left == 0) {
+            waldo__random(bytes, sizeof bytes);
+            left = sizeof bytes;
+        }
+        choice = bytes[--left] & 63;
+        if (choice < sizeof letters - 1) {
+            text[i++] = letters[choice];
+        }
     }
     text[len] = '\0';
 }

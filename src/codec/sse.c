@@ -5,6 +5,8 @@ enum {
     STATE_SKIP_LF = 2     /* the last byte was a CR that ended a line */
 };
 
+#define NO_DATA ((waldo_str){ NULL, 0 })
+
 enum { NAME_MAX_LEN = 1024, FIELD_MAX = 64 };
 
 void waldo__sse_init(waldo__sse *sse, size_t max_event)
@@ -21,6 +23,7 @@ void waldo__sse_free(waldo__sse *sse)
     waldo__buf_free(&sse->name);
     waldo__buf_free(&sse->data);
     sse->has_data = 0;
+    sse->lent = NO_DATA;
 }
 
 /* An event exists when it has a name or data lines, even empty ones. */
@@ -32,16 +35,33 @@ static waldo_status dispatch(waldo__sse *sse, waldo__sse_fn fn, void *userdata)
         return WALDO_OK;
     }
     sse->events++;
-    status = fn(userdata, waldo__buf_str(&sse->name), waldo__buf_str(&sse->data));
+    status = fn(userdata, waldo__buf_str(&sse->name),
+                sse->lent.ptr != NULL ? sse->lent : waldo__buf_str(&sse->data));
+    sse->lent = NO_DATA;
     waldo__buf_clear(&sse->name);
     waldo__buf_clear(&sse->data);
     sse->has_data = 0;
     return status;
 }
 
-/* Several data lines of one event are joined by newlines. */
-static waldo_status add_data(waldo__sse *sse, waldo_str value)
+/* What was left in the input must be copied: more comes, or the input goes. */
+static waldo_status keep_lent(waldo__sse *sse)
 {
+    waldo_str lent = sse->lent;
+
+    sse->lent = NO_DATA;
+    return lent.ptr != NULL ? waldo__buf_add_str(&sse->data, lent) : WALDO_OK;
+}
+
+/* Several data lines of one event are joined by newlines; a single one stays where it is. */
+static waldo_status add_data(waldo__sse *sse, waldo_str value, int is_input)
+{
+    if (!sse->has_data && is_input && value.len <= sse->data.max) {
+        sse->has_data = 1;
+        sse->lent = value;
+        return WALDO_OK;
+    }
+    keep_lent(sse);
     if (sse->has_data) {
         waldo__buf_putc(&sse->data, '\n');
     }
@@ -49,8 +69,12 @@ static waldo_status add_data(waldo__sse *sse, waldo_str value)
     return waldo__buf_add_str(&sse->data, value);
 }
 
-/* One line without its end: a field, a comment, or the empty line that ends an event. */
-static waldo_status take_line(waldo__sse *sse, waldo_str line, waldo__sse_fn fn, void *userdata)
+/*
+ * One line without its end: a field, a comment, or the empty line that ends an event. is_input: it
+ * stays where it is until the feed is over.
+ */
+static waldo_status take_line(waldo__sse *sse, waldo_str line, int is_input, waldo__sse_fn fn,
+                              void *userdata)
 {
     size_t colon;
     waldo_str field, value;
@@ -74,7 +98,7 @@ static waldo_status take_line(waldo__sse *sse, waldo_str line, waldo__sse_fn fn,
         value = waldo__strn(value.ptr + 1, value.len - 1);
     }
     if (waldo__str_is(field, "data")) {
-        return add_data(sse, value);
+        return add_data(sse, value, is_input);
     }
     if (waldo__str_is(field, "event")) {
         waldo__buf_clear(&sse->name);
@@ -97,17 +121,17 @@ static waldo_status end_line(waldo__sse *sse, waldo_str part, waldo__sse_fn fn, 
     waldo_status status;
 
     if (sse->line.len == 0) {
-        return part.len > sse->line.max ? WALDO_ETOOBIG : take_line(sse, part, fn, userdata);
+        return part.len > sse->line.max ? WALDO_ETOOBIG : take_line(sse, part, 1, fn, userdata);
     }
     status = waldo__buf_add_str(&sse->line, part);
     if (status == WALDO_OK) {
-        status = take_line(sse, waldo__buf_str(&sse->line), fn, userdata);
+        status = take_line(sse, waldo__buf_str(&sse->line), 0, fn, userdata);
         waldo__buf_clear(&sse->line);
     }
     return status;
 }
 
-waldo_status waldo__sse_feed(waldo__sse *sse, waldo_str bytes, waldo__sse_fn fn, void *userdata)
+static waldo_status feed(waldo__sse *sse, waldo_str bytes, waldo__sse_fn fn, void *userdata)
 {
     while (bytes.len > 0) {
         waldo_status status;
@@ -133,6 +157,13 @@ waldo_status waldo__sse_feed(waldo__sse *sse, waldo_str bytes, waldo__sse_fn fn,
         }
     }
     return WALDO_OK;
+}
+
+waldo_status waldo__sse_feed(waldo__sse *sse, waldo_str bytes, waldo__sse_fn fn, void *userdata)
+{
+    waldo_status status = feed(sse, bytes, fn, userdata), kept = keep_lent(sse);
+
+    return status < 0 ? status : kept;
 }
 
 waldo_status waldo__sse_finish(waldo__sse *sse, waldo__sse_fn fn, void *userdata)

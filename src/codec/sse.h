@@ -4,7 +4,10 @@
 
 #include "base/buf.h"
 
-/* name is empty when the event had none. A failure stops the feed and is handed back. */
+/*
+ * name is empty when the event had none; no NUL need stand behind data. A failure stops the feed
+ * and is handed back.
+ */
 typedef waldo_status (*waldo__sse_fn)(void *userdata, waldo_str name, waldo_str data);
 
 typedef struct waldo__sse {
@@ -13,6 +16,7 @@ typedef struct waldo__sse {
     waldo__buf data;
     unsigned char state;
     int has_data;
+    waldo_str lent;  /* the event's data so far, when it is one line of the input being fed */
     uint64_t events; /* dispatched so far */
 } waldo__sse;
 

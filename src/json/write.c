@@ -139,7 +139,7 @@ void waldo__jw_str(waldo__json_writer *writer, const char *key, waldo_str text)
 void waldo__jw_int(waldo__json_writer *writer, const char *key, int64_t value)
 {
     begin(writer, key);
-    waldo__buf_printf(writer->out, "%lld", (long long)value);
+    waldo__buf_int(writer->out, value);
 }
 
 /* The host's locale may use another decimal point, of one or more bytes. */

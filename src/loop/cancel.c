@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/ident.h"
 #include "loop/internal.h"
 
 struct waldo_cancel {
@@ -33,7 +34,7 @@ waldo_cancel *waldo_cancel_new(void)
     }
     atomic_init(&cancel->refs, 1);
     atomic_init(&cancel->triggered, 0);
-    cancel->pid = getpid();
+    cancel->pid = waldo__process_id();
     pthread_mutex_init(&cancel->lock, NULL);
     return cancel;
 }
@@ -51,7 +52,7 @@ void waldo_cancel_unref(waldo_cancel *cancel)
     if (cancel == NULL || atomic_fetch_sub_explicit(&cancel->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    if (cancel->pid == getpid()) {
+    if (cancel->pid == waldo__process_id()) {
         pthread_mutex_destroy(&cancel->lock);
     }
     waldo__free(cancel);
@@ -76,7 +77,7 @@ void waldo_cancel_trigger(waldo_cancel *cancel)
     if (cancel == NULL || atomic_load(&cancel->triggered)) {
         return;
     }
-    if (cancel->pid != getpid()) {
+    if (cancel->pid != waldo__process_id()) {
         atomic_store(&cancel->triggered, 1);
         return;
     }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/ident.h"
 
 enum { EVENTS_PER_ROUND = 128 };
 
@@ -29,7 +30,7 @@ waldo_status waldo__loop_new(waldo__loop **ret_loop, waldo_error **ret_err)
     if (loop == NULL) {
         return waldo__error_nomem(ret_err);
     }
-    loop->pid = getpid();
+    loop->pid = waldo__process_id();
     loop->now_ns = waldo__now_ns();
     loop->timer_fd_due = WALDO__NEVER;
     loop->stop_ns = WALDO__NEVER;
@@ -112,7 +113,7 @@ int64_t waldo__loop_now(const waldo__loop *loop)
 
 int waldo__loop_forked(const waldo__loop *loop)
 {
-    return loop->pid != getpid();
+    return loop->pid != waldo__process_id();
 }
 
 int waldo__loop_fd(const waldo__loop *loop)

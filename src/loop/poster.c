@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/ident.h"
 #include "loop/internal.h"
 
 struct waldo_poster {
@@ -61,7 +62,7 @@ waldo_poster *waldo__poster_new(waldo_status *ret_status, int *ret_errno)
     }
     atomic_init(&poster->refs, 1);
     atomic_init(&poster->signalled, 0);
-    poster->pid = getpid();
+    poster->pid = waldo__process_id();
     pthread_mutex_init(&poster->lock, NULL);
     waldo__task_ring_init(&poster->list);
     return poster;
@@ -109,7 +110,7 @@ waldo_status waldo__poster_add(waldo_poster *poster, waldo__task *task)
 {
     waldo_status status = WALDO_OK;
 
-    if (poster->pid != getpid()) {
+    if (poster->pid != waldo__process_id()) {
         return WALDO_EFORKED;
     }
     pthread_mutex_lock(&poster->lock);
@@ -139,7 +140,7 @@ int waldo__poster_remove(waldo_poster *poster, waldo__task *task)
 /* In a forked child the lock may be held by a thread that does not exist there. */
 void waldo__poster_close(waldo_poster *poster)
 {
-    int forked = poster->pid != getpid();
+    int forked = poster->pid != waldo__process_id();
 
     if (!forked) {
         pthread_mutex_lock(&poster->lock);
@@ -192,7 +193,7 @@ void waldo_poster_unref(waldo_poster *poster)
     if (poster == NULL || atomic_fetch_sub_explicit(&poster->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    if (poster->pid == getpid()) {
+    if (poster->pid == waldo__process_id()) {
         pthread_mutex_destroy(&poster->lock);
     }
     waldo__free(poster);

@@ -122,8 +122,9 @@ static waldo_status add_pair(waldo__buf *out, unsigned high, unsigned low)
 
 waldo_status waldo__model_text_plain(waldo_str piece, waldo__buf *out)
 {
-    size_t kept = 0, at = waldo__str_search(piece, WALDO__S(MARK), 0);
+    size_t kept = 0, at = waldo__str_find(piece, MARK[0]);
 
+    at = at < piece.len ? waldo__str_search(piece, WALDO__S(MARK), at) : at;
     while (at < piece.len) {
         if (mark_at(piece, at) >= 0) {
             waldo__buf_add(out, piece.ptr + kept, at - kept);
