@@ -21,9 +21,16 @@ uint32_t waldo_sandbox_generation(const waldo_sandbox *sandbox)
     return sandbox != NULL ? sandbox->failover.generation + 1 : 0;
 }
 
+static int has_next(const waldo_sandbox *sandbox)
+{
+    return sandbox->entry + 1 < sandbox->spec->entry_count &&
+           waldo__runtime_accepts(sandbox->rt) == WALDO_OK;
+}
+
 int waldo__sandbox_moving(const waldo_sandbox *sandbox)
 {
-    return sandbox->failover.moving && sandbox->state < WALDO__LIVE_CLOSING;
+    return (sandbox->failover.moving || (sandbox->broke != NULL && has_next(sandbox))) &&
+           sandbox->state < WALDO__LIVE_CLOSING;
 }
 
 size_t waldo__sandbox_notice_count(const waldo_sandbox *sandbox)
@@ -89,12 +96,6 @@ static int bury(waldo_sandbox *sandbox, const waldo_error *why)
 static const char *name_of(const waldo_sandbox *sandbox)
 {
     return waldo__live_entry(sandbox)->ops->name;
-}
-
-static int has_next(const waldo_sandbox *sandbox)
-{
-    return sandbox->entry + 1 < sandbox->spec->entry_count &&
-           waldo__runtime_accepts(sandbox->rt) == WALDO_OK;
 }
 
 static void open_next(waldo_sandbox *sandbox)

@@ -66,7 +66,7 @@ void waldo__sandbox_unlisten(waldo_sandbox *sandbox, waldo__sandbox_listener *li
 
 /* ---- going on in another machine ---- */
 
-/* It was lost, and another one is not there yet: what is begun now waits for that. */
+/* It is lost, or may be, and another one is not there yet: what is begun now waits for that. */
 int waldo__sandbox_moving(const waldo_sandbox *sandbox);
 
 /* What models have to know of changes of the machine, in order; "" for what came to nothing. */

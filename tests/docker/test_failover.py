@@ -45,7 +45,7 @@ def test_the_run_goes_on(waldo, engine, chat, tmp_path, first, second, kill):
     chat.queue(call(call_id="c1", cmd=log),
                call(call_id="c2", cmd=kept.words, yield_time_ms=0),
                # Late, so that the snapshot of the round before is whole.
-               {**call(call_id="c3", cmd=f"echo x >> runs; {sleep.words}"), "slow_headers": 1500},
+               {**call(call_id="c3", cmd=f"echo x >> runs; {sleep.words}"), "stall_at": 20, "stall_ms": 1500},
                call(call_id="c4", cmd="cat readme link; stat -c %a runs; readlink link; ls"),
                {"text": "{result}"})
     process = waldo.start("run", "-m", f"chat:{chat.url}#none", "-s", first, "-s", second, "-w", str(folder),
@@ -54,7 +54,7 @@ def test_the_run_goes_on(waldo, engine, chat, tmp_path, first, second, kill):
     kill(engine, process, sleep)
     out, err = (text.decode() for text in process.communicate(timeout=120))
     assert process.returncode == 0, err
-    assert "from the host\nx\n640\nruns\nlink\nreadme\nruns\n" in out
+    assert "from the host\nx\n640\nruns\nlink\nreadme\nruns\n" in out, err
     names = [text.partition(":")[0] for text in (first, second)]
     assert "lost: " in err and f"moved: The sandbox ({names[0]}) was lost" in err
     asked = chat.requests()
