@@ -1,7 +1,7 @@
 /*
  * A container that was made elsewhere. The hand is brought into it as a file of root's and run by
  * an exec; a second exec, root's, waits for its end and takes the file away again, also when this
- * host is gone. Needs the shell, head and mkfifo of the container.
+ * host is gone. Needs the shell, ls, head and mkfifo of the container.
  */
 #include <stdio.h>
 
@@ -15,11 +15,15 @@ enum { DIR_SIZE = 128, STAYS_MS = 10000 /* without us, unless it is told another
 static const char *const places[DOCKER_PLACES] = { "/tmp", "/var/tmp", "/run", "" };
 
 /*
- * The folder, the hand's length, whom /workspace is to belong to. Says a word when the hand is
- * there; then the hand's own exec has ten seconds to open the pipe, which it holds until its end.
+ * The folder, the hand's length, whom /workspace is to belong to. Root runs what is there: nobody
+ * else may be able to change it, or to say what mkdir is. Says a word when the hand is there; then
+ * the hand's own exec has ten seconds to open the pipe, which it holds until its end.
  */
 static const char bring_script[] =
-    "umask 022; d=$1; mkdir \"$d\" || exit 1; trap 'rm -rf \"$d\"' EXIT\n"
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; umask 022; d=$1\n"
+    "safe() { set -- $(ls -ldn \"$1\"); case $3:$1 in 0:d????[!w]??[!w]?*|0:d????????[tT]*);;\n"
+    "*) echo others may change it >&2; exit 1;; esac; }\n"
+    "safe \"${d%/*}/\"; mkdir \"$d\" || exit 1; trap 'rm -rf \"$d\"' EXIT\n"
     "echo '#!/bin/sh' >\"$d/h\" && chmod 755 \"$d/h\" && \"$d/h\" && head -c \"$2\" >\"$d/h\" &&\n"
     "mkfifo \"$d/f\" && chmod 622 \"$d/f\" || exit 1\n"
     "[ -d /workspace ] || { mkdir /workspace && chown \"$3\" /workspace; } || exit 1\n"
@@ -104,8 +108,8 @@ static void on_brought(void *userdata, waldo_status status, const waldo_error *e
     if (status != WALDO_OK) {
         waldo_error *made = waldo_error_copy(error);
 
-        waldo__error_prefix(made, "attach= needs /bin/sh, head and mkfifo in the container, and a "
-                                  "folder that files may be run from");
+        waldo__error_prefix(made, "attach= needs /bin/sh, ls, head and mkfifo in the container, "
+                                  "and a folder of root's that files may be run from");
         waldo__docker_opened(machine, status == WALDO_ESTART ? WALDO_ENOTSUP : status, made);
         return;
     }

@@ -117,11 +117,25 @@ def test_whose_commands_run(make):
 def test_the_hand_belongs_to_root(foreign, host):
     """What a command cannot replace, root does not run for it."""
     a = host(foreign)
-    assert a.run("echo x > /tmp/.waldo-*/h; rm -rf /tmp/.waldo-*; mv /tmp/.waldo-* /tmp/x; echo $?").endswith("1\n")
+    assert a.run("exec 2>/dev/null; for d in /tmp/.waldo-*; do cat x > $d/h; rm -rf $d; mv $d /tmp/x || echo kept; "
+                 "done; ls -d /tmp/x") == "kept\n"
     attach = "set -- /tmp/.waldo-*; \"$1/h\" attach waldo-${1#/tmp/.waldo-}"
     assert a.run(f"{attach} </dev/null >/dev/null; echo $?") == "4\n"
     a.good("close")
     a.finish()
+
+
+@pytest.mark.parametrize("unsafe", ["chmod 777 /tmp", "chown 1000 /tmp; chmod 1777 /tmp",
+                                    "chgrp 1000 /tmp; chmod 775 /tmp"])
+def test_places_that_others_may_change(make, host, unsafe):
+    """Nor is a program of theirs run by its name."""
+    one = make(cmd=("sh", "-c", f"mkdir /tmp /evil /run; {unsafe}; echo '#!/bin/sh' > /evil/mkdir; "
+                                "echo 'echo > /evil/ran' >> /evil/mkdir; chmod -R 777 /evil; echo up; "
+                                "while :; do sleep 0.1 & wait $!; done"), Env=["PATH=/evil:/bin"])
+    a = host(one)
+    assert a.run("ls -d /tmp/.waldo-* /evil/ran 2>/dev/null; ls -d /run/.waldo-*").startswith("/run/.waldo-")
+    a.finish()
+    one.expect_untouched()
 
 
 def test_the_end_of_the_runtime_ends_the_hand(foreign, host):
@@ -226,7 +240,7 @@ def test_a_place_where_programs_may_run(make):
     one.expect_untouched()
     shut = make(cmd=("sh", "-c", "echo up; while :; do sleep 0.1 & wait $!; done"), host={"ReadonlyRootfs": True})
     done = shut.waldo("--", "true")
-    assert done.returncode == 125 and "a folder that files may be run from" in done.stderr, done.stderr
+    assert done.returncode == 125 and "a folder of root's that files may be run from" in done.stderr, done.stderr
     shut.expect_untouched()
 
 
