@@ -594,3 +594,39 @@ waldo_status waldo__docker_check_warning(const docker_options *options, waldo_st
     }
     return WALDO_OK;
 }
+
+int waldo__docker_limits_asked(const docker_options *options)
+{
+    return options->memory_asked || options->cpus_asked || options->processes_asked;
+}
+
+/* Podman's socket takes no runtime, a rootless one no limits where it has no control groups. */
+waldo_status waldo__docker_check_taken(const docker_options *options, const waldo__json_value *host,
+                                       waldo_error **ret_err)
+{
+    static const struct {
+        const char *key, *other; /* one of them holds the limit */
+        const char *words;
+    } limits[] = {
+        { "PidsLimit", "PidsLimit", "pids limit discarded" },
+        { "NanoCpus", "CpuQuota", "cpu limit discarded" },
+        { "Memory", "Memory", "memory limit discarded" },
+    };
+    waldo_str runtime = waldo__json_get_str(host, "Runtime");
+    waldo_status status = WALDO_OK;
+
+    if (options->runtime != NULL && !waldo__str_is(runtime, options->runtime)) {
+        return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
+                               "docker: the engine did not take runtime=%s (it says %.*s); leave "
+                               "the option out, and set the engine's own runtime",
+                               options->runtime, (int)(runtime.len < 100 ? runtime.len : 100),
+                               runtime.ptr);
+    }
+    for (size_t i = 0; status == WALDO_OK && i < WALDO__COUNT(limits); i++) {
+        if (waldo__json_get_int(host, limits[i].key, 0) == 0 &&
+            waldo__json_get_int(host, limits[i].other, 0) == 0) {
+            status = waldo__docker_check_warning(options, waldo__str(limits[i].words), ret_err);
+        }
+    }
+    return status;
+}

@@ -205,13 +205,12 @@ static waldo_status read_created(waldo_machine *machine, waldo_error **ret_err)
     return status;
 }
 
-/* Podman's socket takes no runtime and does not say so: what it did with it is looked at. */
+/* Not every engine says what it dropped. */
 static void on_looked_at(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
     waldo__json *doc = NULL;
     waldo_error *made = NULL;
-    waldo_str runtime;
 
     if (status != WALDO_OK || machine->call.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "looking at the container");
@@ -219,13 +218,9 @@ static void on_looked_at(void *userdata, waldo_status status, const waldo_error 
     }
     status = waldo__json_parse(waldo__buf_str(&machine->call.answer),
                                &(waldo__json_limits){ .allow_duplicates = 1 }, &doc, &made);
-    runtime = waldo__json_get_str(waldo__json_get(waldo__json_root(doc), "HostConfig"), "Runtime");
-    if (status == WALDO_OK && !waldo__str_is(runtime, machine->options.runtime)) {
-        status = waldo_error_set(&made, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,
-                                 "docker: the engine at %s did not take runtime=%s (it says %.*s); "
-                                 "leave the option out, and set the engine's own runtime",
-                                 machine->engine.text, machine->options.runtime,
-                                 (int)(runtime.len < 100 ? runtime.len : 100), runtime.ptr);
+    if (status == WALDO_OK) {
+        status = waldo__docker_check_taken(
+            &machine->options, waldo__json_get(waldo__json_root(doc), "HostConfig"), &made);
     }
     waldo__json_free(doc);
     if (status != WALDO_OK) {
@@ -272,7 +267,8 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
         return;
     }
     waldo__buf_clear(&machine->call.body);
-    if (machine->options.runtime != NULL) {
+    if (machine->options.runtime != NULL ||
+        (machine->engine.podman && waldo__docker_limits_asked(&machine->options))) {
         waldo__docker_begin(machine, "GET", "/json", DOCKER_QUICK_MS, on_looked_at);
         return;
     }
@@ -637,13 +633,23 @@ static void complete_close(void *userdata)
     waldo_error_free(error);
 }
 
+/* Podman says so with 500. */
+static int is_ending(const docker_call *call)
+{
+    waldo_str answer = waldo__buf_str(&call->answer);
+
+    return call->http_status == 409 ||
+           (call->http_status == 500 &&
+            waldo__str_search(answer, WALDO__S("container state improper"), 0) < answer.len);
+}
+
 /* Gone; or being removed by its own end, which is waited for. */
 static void on_removed(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
     int code = machine->call.http_status;
 
-    if (status == WALDO_OK && code == 409 && !machine->waiting) {
+    if (status == WALDO_OK && is_ending(&machine->call) && !machine->waiting) {
         machine->waiting = 1;
         waldo__docker_begin(machine, "POST", "/wait?condition=removed", 0, on_removed);
         return;

@@ -170,6 +170,10 @@ const waldo__hand_program *waldo__docker_hand_for(waldo_str arch);
 /* WALDO_ENOTSUP when a warning of the engine says that an asked limit does not hold. */
 waldo_status waldo__docker_check_warning(const docker_options *options, waldo_str warning,
                                          waldo_error **ret_err);
+int waldo__docker_limits_asked(const docker_options *options);
+/* The same when a runtime or limit that was asked for is not in the container's HostConfig. */
+waldo_status waldo__docker_check_taken(const docker_options *options, const waldo__json_value *host,
+                                       waldo_error **ret_err);
 
 /* ---- the hand from the host's files (share.c) ---- */
 

@@ -456,6 +456,16 @@ def test_other_dropped_limits(stand_in, option, warning):
     assert run(stand_in).stdout == b"hello\n"
 
 
+@pytest.mark.parametrize("option,taken", [(",memory=64m", "Memory"), (",cpus=1", "CpuQuota"), (",pids=9", "PidsLimit")])
+def test_limits_that_podman_drops_in_silence(stand_in, option, taken):
+    stand_in.answers["GET /_ping"] = reply(200, "OK", more="Api-Version: 1.41\r\nLibpod-API-Version: 4.3.1\r\n")
+    limits = {"Memory": 64 << 20, "CpuQuota": 100000, "NanoCpus": 0, "PidsLimit": 9}
+    stand_in.answers["GET /containers/NAME/json"] = reply(200, {"HostConfig": limits})
+    assert run(stand_in, options=option).stdout == b"hello\n"
+    stand_in.answers["GET /containers/NAME/json"] = reply(200, {"HostConfig": {**limits, taken: 0}})
+    fails(stand_in, "does not keep to", options=option)
+
+
 def test_warnings_that_are_none_of_ours(stand_in):
     stand_in.warnings = [DROPPED, "Your kernel does not support swap limit capabilities. Memory limited without swap."]
     assert run(stand_in, options=",memory=64m").stdout == b"hello\n"

@@ -158,12 +158,16 @@ def tar_of(files):
     return data.getvalue()
 
 
-def load_images(engine):
-    """An image of busybox alone, and one without any file."""
+def image_of_busybox():
     busybox = pathlib.Path("/bin/busybox")
     applets = subprocess.run([busybox, "--list"], capture_output=True, check=True, text=True).stdout.split()
-    engine.load(IMAGE, tar_of({"bin/busybox": busybox.read_bytes(),
-                               **{f"bin/{name}": "busybox" for name in applets if name != "busybox"}}))
+    return tar_of({"bin/busybox": busybox.read_bytes(),
+                   **{f"bin/{name}": "busybox" for name in applets if name != "busybox"}})
+
+
+def load_images(engine):
+    """An image of busybox alone, and one without any file."""
+    engine.load(IMAGE, image_of_busybox())
     engine.load(EMPTY, tar_of({}))
 
 

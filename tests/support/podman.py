@@ -1,6 +1,7 @@
 """Podman's compatible socket for tests: a service of our own in a temporary folder."""
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 import dockerd
 
 START_S = 60
+SEARCH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 # Its runtime, but for limits above what this process may set: Podman asks for the kernel's own maximum, which root may
 # not have where it lacks CAP_SYS_RESOURCE.
@@ -48,6 +50,9 @@ class Podman(dockerd.Engine):
         wrapper = self.folder / self.runtime
         wrapper.write_text(f"#!{sys.executable}\n{RUNTIME}".replace("REAL", real).replace("NAME", self.runtime))
         wrapper.chmod(0o755)
+        self.serve()
+
+    def serve(self):
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(self.command("system", "service", "--time=0", self.url),
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
@@ -90,6 +95,54 @@ def podman():
     try:
         own.start()
         dockerd.load_images(own)
+        yield own
+    finally:
+        if own.process and own.process.poll() is None:
+            own.end()
+        own.remove()
+
+
+class Rootless(Podman):
+    """Podman of a user with nothing but a range of ids: nobody's, whose entry in /etc/subuid only it sees."""
+    USER = 65534
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.runtime = shutil.which("crun", path=SEARCH) or shutil.which("runc", path=SEARCH)
+        self.path = str(folder / "run" / "podman.sock")
+        self.url = f"unix://{self.path}"
+        self.env = {"PATH": SEARCH, "HOME": str(folder / "home"), "XDG_RUNTIME_DIR": str(folder / "run"),
+                    "TMPDIR": str(folder / "tmp")}
+
+    def as_user(self, *words):
+        return ["setpriv", f"--reuid={self.USER}", f"--regid={self.USER}", "--clear-groups", *words]
+
+    def command(self, *words):
+        ids = self.folder / "ids"
+        ids.write_text(f"{pwd.getpwuid(self.USER).pw_name}:200000:65536\n")
+        script = f'mount --bind {ids} /etc/subuid; mount --bind {ids} /etc/subgid; cd {self.folder}; exec "$@"'
+        return [*dockerd.without_hybrid(), "unshare", "--mount", "--propagation", "slave", "sh", "-ec", script, "sh",
+                *self.as_user("env", "-i", *(f"{name}={value}" for name, value in self.env.items()), "podman",
+                              "--runtime", self.runtime, "--cgroup-manager", "cgroupfs", "--events-backend", "file"),
+                *words]
+
+    def start(self):
+        for name in ("home", "run", "tmp"):
+            (self.folder / name).mkdir(mode=0o700)
+            os.chown(self.folder / name, self.USER, self.USER)
+        self.serve()
+
+
+@pytest.fixture(scope="session")
+def rootless():
+    if os.geteuid() != 0 or not shutil.which("podman") or not shutil.which("newuidmap"):
+        pytest.skip("needs podman, uidmap, and root to become another user")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="waldo-rootless-"))
+    folder.chmod(0o755)
+    own = Rootless(folder)
+    try:
+        own.start()
+        dockerd.Engine.load(own, dockerd.IMAGE, dockerd.image_of_busybox())
         yield own
     finally:
         if own.process and own.process.poll() is None:
