@@ -11,6 +11,9 @@
 #include "base/alloc.h"
 #include "model/model.h"
 
+#define CHAT "chat:http://127.0.0.1:1/v1#m"
+#define SSE  "text/event-stream"
+
 struct sink {
     waldo__buf text;
     waldo__buf reasoning;
@@ -162,20 +165,85 @@ void expect_answer(const char *options_model, const char *content_type, waldo_st
     }
 }
 
+/* The stream with these line ends, marks and words. */
+static void expect_dress(const char *options_model, const char *content_type, waldo_str body,
+                         const char *start, const char *end, const char *expected)
+{
+    waldo__buf changed = WALDO__BUF_INIT(1 << 20);
+
+    waldo__buf_puts(&changed, start);
+    change_line_ends(body, end, &changed);
+    expect_answer(options_model, content_type, waldo__buf_str(&changed), expected);
+    waldo__buf_free(&changed);
+}
+
+void expect_in_any_dress(const char *options_model, const char *content_type, waldo_str body,
+                         const char *torn_behind, const char *expected)
+{
+    static const char *const ends[] = { "\n", "\r\n", "\r" };
+    static const char *const marks[] = { "", "\xEF\xBB\xBF" };
+    char torn[64];
+    const struct {
+        const char *from;
+        const char *to;
+    } forms[] = {
+        { "data: ", "data:" },
+        { "data: ", "id: 7\nretry: 1\nx\ndata: " },
+        { torn_behind, torn },
+    };
+
+    snprintf(torn, sizeof torn, "%s\ndata: ", torn_behind != NULL ? torn_behind : "");
+    for (size_t i = 0; i < WALDO__COUNT(ends); i++) {
+        char comment[32];
+
+        snprintf(comment, sizeof comment, "%s: keep-alive%s", ends[i], ends[i]);
+        for (size_t k = 0; k < WALDO__COUNT(marks); k++) {
+            expect_dress(options_model, content_type, body, marks[k], ends[i], expected);
+            expect_dress(options_model, content_type, body, marks[k], comment, expected);
+        }
+        if (torn_behind != NULL) {
+            expect_dress(options_model, "", waldo__str_trim(body), "", ends[i], expected);
+        }
+        for (size_t k = 0; k < WALDO__COUNT(forms) - (torn_behind == NULL); k++) {
+            waldo__buf changed = WALDO__BUF_INIT(1 << 20);
+
+            change_words(body, forms[k].from, forms[k].to, &changed);
+            assert_int_not_equal(changed.len, body.len);
+            expect_dress(options_model, content_type, waldo__buf_str(&changed), "", ends[i],
+                         expected);
+            waldo__buf_free(&changed);
+        }
+    }
+}
+
+static void join_events(const char *const *events, waldo__buf *body)
+{
+    for (size_t i = 0; events[i] != NULL; i++) {
+        waldo__buf_printf(body, "data: %s\n\n", events[i]);
+    }
+}
+
 void expect_model_events(const char *model, const char *const *events, const char *expected)
 {
     waldo__buf body = WALDO__BUF_INIT(1 << 20);
 
-    for (size_t i = 0; events[i] != NULL; i++) {
-        waldo__buf_printf(&body, "data: %s\n\n", events[i]);
-    }
-    expect_answer(model, "text/event-stream", waldo__buf_str(&body), expected);
+    join_events(events, &body);
+    expect_answer(model, SSE, waldo__buf_str(&body), expected);
     waldo__buf_free(&body);
 }
 
 void expect_events(const char *const *events, const char *expected)
 {
-    expect_model_events("chat:http://127.0.0.1:1/v1#m", events, expected);
+    expect_model_events(CHAT, events, expected);
+}
+
+void expect_events_in_any_dress(const char *const *events, const char *expected)
+{
+    waldo__buf body = WALDO__BUF_INIT(1 << 20);
+
+    join_events(events, &body);
+    expect_in_any_dress(CHAT, SSE, waldo__buf_str(&body), "\"choices\":", expected);
+    waldo__buf_free(&body);
 }
 
 char *read_file(const char *name, size_t *ret_len)

@@ -23,6 +23,15 @@ void read_answer(const waldo_model_options *options, const char *content_type, w
 void expect_answer(const char *options_model, const char *content_type, waldo_str body,
                    const char *expected);
 
+/*
+ * The same for a stream in every dress that official decoders take: each line end, with and without
+ * a byte order mark, comments, a space behind the colon, lines of other fields; and, unless
+ * torn_behind is NULL, without the last blank line, and with JSON that goes on in another data line
+ * behind this text.
+ */
+void expect_in_any_dress(const char *options_model, const char *content_type, waldo_str body,
+                         const char *torn_behind, const char *expected);
+
 /* The adapter of the options' model string. */
 const waldo_model_ops *read_ops(const waldo_model_options *options);
 
@@ -38,5 +47,6 @@ void change_line_ends(waldo_str text, const char *end, waldo__buf *out);
 /* With SSE framing: LF. Each text is the JSON of one event. */
 void expect_model_events(const char *model, const char *const *events, const char *expected);
 void expect_events(const char *const *events, const char *expected);
+void expect_events_in_any_dress(const char *const *events, const char *expected);
 
 #endif
