@@ -346,6 +346,15 @@ static waldo_status drop_stray(waldo_reader *reader)
     return told ? waldo__body_tell_stray(&reader->body) : WALDO_OK;
 }
 
+/* The id to go on from must be all of it; one that is too long is none. */
+static waldo_status take_id(waldo_reader *reader, waldo_str id)
+{
+    waldo__buf_clear(&reader->answer.id);
+    return id.len > WALDO__MODEL_ID_MAX || waldo__buf_add_str(&reader->answer.id, id) == WALDO_OK
+               ? WALDO_OK
+               : waldo__body_fail_memory(&reader->body, reader->answer.id.status);
+}
+
 static waldo_status end_response(waldo_reader *reader, event_action action,
                                  const waldo__json_value *response, waldo_str raw)
 {
@@ -357,9 +366,8 @@ static waldo_status end_response(waldo_reader *reader, event_action action,
 
     reader->body.is_done = 1;
     read_id(reader, response);
-    if (reader->is_remote &&
-        !waldo__str_eq(waldo__json_get_str(response, "id"), waldo__buf_str(&reader->answer.id))) {
-        waldo__buf_clear(&reader->answer.id); /* too long, or not one id */
+    if (reader->is_remote && take_id(reader, waldo__json_get_str(response, "id")) != WALDO_OK) {
+        return reader->body.status;
     }
     read_usage(reader, waldo__json_get(response, "usage"));
     if (action == ACTION_FAILED) {

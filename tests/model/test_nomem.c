@@ -291,6 +291,27 @@ static waldo_status read_messages(struct outcome *out)
     return read_through(&waldo__messages_ops, "anthropic:claude", WALDO__S(messages_answer), out);
 }
 
+static waldo_status read_kept(struct outcome *out)
+{
+    waldo_model_options options = { .size = sizeof options,
+                                    .model = "openai:gpt-5",
+                                    .quirks = "history=provider" };
+    waldo_response response = { .size = sizeof response };
+    waldo_reader *reader = NULL;
+    waldo_status status =
+        waldo__responses_ops.new_reader(&options, WALDO__S("text/event-stream"), &reader);
+
+    if (status == WALDO_OK) {
+        status = waldo__responses_ops.feed(reader, WALDO__S(responses_answer), NULL, NULL, NULL);
+        status = status == WALDO_OK ? waldo__responses_ops.finish(reader, &response, NULL) : status;
+    }
+    if (status == WALDO_OK) {
+        note(out, response.items[0].response);
+    }
+    waldo__responses_ops.free_reader(reader);
+    return status;
+}
+
 static waldo_status read_failure(struct outcome *out)
 {
     waldo_status status = read_through(
@@ -299,6 +320,37 @@ static waldo_status read_failure(struct outcome *out)
 
     note(out, WALDO__S("over"));
     return status == WALDO_EFILTER ? WALDO_OK : status;
+}
+
+/* The history is at the provider: what it has goes, what is new stays. */
+static waldo_status encode_kept(struct outcome *out)
+{
+    static const waldo_item answered[] = {
+        { .kind = WALDO_ITEM_ASSISTANT, .text = WALDO__S("t"), .response = WALDO__S("resp_1") },
+        { .kind = WALDO_ITEM_USER, .text = WALDO__S("more") },
+    };
+    waldo_model *model = waldo_model_new(&WALDO_MODEL(.model = "openai:gpt-5,history=provider"));
+    waldo_model_epoch epoch = { .size = sizeof epoch,
+                                .options = waldo__model_options(model),
+                                .model = waldo__model_name(model),
+                                .url = waldo__model_url(model) };
+    waldo_model_turn turn = { .size = sizeof turn };
+    waldo_model_request request = { .size = sizeof request };
+    waldo_encoder *encoder = NULL;
+    waldo_status status =
+        model != NULL ? waldo_error_status(waldo_model_error(model)) : WALDO_ENOMEM;
+
+    status = status == WALDO_OK ? waldo__responses_ops.new_encoder(&epoch, &encoder, NULL) : status;
+    status = status == WALDO_OK ? waldo__responses_ops.append(encoder, items, 1, NULL) : status;
+    status = status == WALDO_OK ? waldo__responses_ops.append(encoder, answered, 2, NULL) : status;
+    status =
+        status == WALDO_OK ? waldo__responses_ops.request(encoder, &turn, &request, NULL) : status;
+    if (status == WALDO_OK) {
+        note(out, request.body);
+    }
+    waldo__responses_ops.free_encoder(encoder);
+    waldo_model_unref(model);
+    return status;
 }
 
 static void models(void **state)
@@ -313,6 +365,7 @@ static void encoders(void **state)
     walk(encode_chat);
     walk(encode_responses);
     walk(encode_messages);
+    walk(encode_kept);
 }
 
 static void readers(void **state)
@@ -321,6 +374,7 @@ static void readers(void **state)
     walk(read_chat);
     walk(read_responses);
     walk(read_messages);
+    walk(read_kept);
     walk(read_failure);
 }
 

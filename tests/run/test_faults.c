@@ -101,6 +101,7 @@ static void a_cut_call_is_not_put_to_the_host(void **state)
     assert_int_equal(fixture_pull(run, &kinds), WALDO_END);
     assert_lacks(kinds, "approval");
     assert_contains(waldo_run_text(run), "not run");
+    assert_contains(waldo_run_text(run), "Schema: {");
     assert_int_equal(n.calls, 0);
     waldo_agent_unref(agent);
 }

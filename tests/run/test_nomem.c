@@ -76,6 +76,22 @@ static const char answer[] =
     "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n"
     "data: [DONE]\n\n";
 
+#define RESPONSE(id, output)                                                                       \
+    "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"" id "\",\"status\":"           \
+    "\"completed\",\"output\":[" output                                                            \
+    "],\"usage\":{\"input_tokens\":5,\"output_tokens\":2}}}\n\n"
+#define SAID(text)                                                                                 \
+    "{\"type\":\"message\",\"id\":\"msg_1\",\"content\":[{\"type\":\"output_text\",\"text\":"      \
+    "\"" text "\"}]}"
+#define CALLED(id, name)                                                                           \
+    "{\"type\":\"function_call\",\"id\":\"f" id "\",\"call_id\":\"" id "\",\"name\":\"" name       \
+    "\",\"arguments\":\"{\\\"n\\\":1}\"}"
+
+/* The provider keeps the history: results come behind the response with the calls, and only there. */
+static const char kept_calls[] =
+    RESPONSE("resp_calls", SAID("so ") "," CALLED("c1", "later") "," CALLED("c2", "now"));
+static const char kept_answer[] = RESPONSE("resp_end", SAID("all done"));
+
 static int count_of(const char *text, const char *part)
 {
     int count = 0;
@@ -84,6 +100,17 @@ static int count_of(const char *text, const char *part)
         count++;
     }
     return count;
+}
+
+static void serve_kept(int fd, const char *type, const char *body)
+{
+    int results = count_of(body, "\"function_call_output\"");
+    int calls = strstr(body, "\"previous_response_id\":\"resp_calls\"") != NULL ? 2 : 0;
+
+    if (results != calls) {
+        atomic_fetch_add(&bad_histories, 1);
+    }
+    httpd_reply(fd, 200, type, results > 0 ? kept_answer : kept_calls);
 }
 
 static void serve(httpd *self, int fd, int connection)
@@ -95,6 +122,11 @@ static void serve(httpd *self, int fd, int connection)
     while (httpd_read(self, fd, request)) {
         int results = count_of(request->body, "\"tool_call_id\":");
 
+        if (strstr(request->body, "\"input\":[") != NULL) {
+            serve_kept(fd, type, request->body);
+            free(request->body);
+            continue;
+        }
         if (results != count_of(request->body, "\"id\":\"c")) {
             atomic_fetch_add(&bad_histories, 1);
         }
@@ -388,6 +420,14 @@ static void walks_a_conversation_that_is_too_long(void **state)
     use("m", NULL);
 }
 
+static void walks_a_history_at_the_provider(void **state)
+{
+    (void)state;
+    snprintf(model, sizeof model, "openai:%s/v1#m,history=provider", server.url);
+    walk(whole_run);
+    use("m", NULL);
+}
+
 static void walks_construction(void **state)
 {
     (void)state;
@@ -402,6 +442,7 @@ int main(void)
         cmocka_unit_test(walks_a_cancelled_run),
         cmocka_unit_test(walks_a_change_of_model),
         cmocka_unit_test(walks_a_conversation_that_is_too_long),
+        cmocka_unit_test(walks_a_history_at_the_provider),
     };
     int failed;
 
