@@ -658,7 +658,8 @@ static void list_ended(void *userdata, const waldo__hand_end *end)
         one->adopt = 0;
     }
     waldo__background_lost(sandbox); /* what was not told: dropped, or never begun */
-    if (status == WALDO_OK) { /* names that no earlier host has used: two files a command at most */
+    /* Names that no earlier host has used: two files a command at most. */
+    if (status == WALDO_OK && (sandbox->info.flags & WALDO_MACHINE_FOREIGN) == 0) {
         sandbox->next_file += 2 * end->done->value;
     }
     waldo__live_recovered(sandbox, status, error);

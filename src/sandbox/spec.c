@@ -336,6 +336,7 @@ waldo_sandbox_spec *waldo__sandbox_spec_derive(waldo_sandbox_spec *base, const c
     }
     if (sandbox_string != NULL) {
         options.backends = backends;
+        options.attach = NULL; /* one machine's, not a rule for any */
     }
     if (workspace != NULL || mode != WALDO_WORKSPACE_COPY) {
         options.workspace_mode = mode;
