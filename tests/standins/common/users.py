@@ -21,7 +21,7 @@ def join(home, path):
     """An absolute path from what a request says."""
     if path.startswith("~"):
         if path[1:2] not in ("", "/"):
-            raise ValueError(f"failed to expand path '{path}': cannot expand user-specific home dir")
+            raise ValueError("cannot expand user-specific home dir")
         path = home + path[1:]
     if path.startswith("/"):
         return path

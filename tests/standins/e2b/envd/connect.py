@@ -11,6 +11,7 @@ STATUS = {"canceled": 499, "unknown": 500, "invalid_argument": 400, "deadline_ex
           "aborted": 409, "out_of_range": 400, "unimplemented": 501, "internal": 500, "unavailable": 503,
           "data_loss": 500, "unauthenticated": 401}
 STREAM = "application/connect+json"
+SMALL = 2048  # longer answers of Go's handlers come in chunks
 spaces = False  # Go's protojson varies its white space from build to build
 
 
@@ -68,8 +69,10 @@ def last_frame(failure=None):
 
 def only_frame(raw):
     """The one message that a server stream's request holds."""
+    if not raw:
+        raise Failure("unimplemented", "unary request has zero messages")
     if len(raw) < 5 or len(raw) != 5 + struct.unpack(">I", raw[1:5])[0]:
-        raise Failure("invalid_argument", "protocol error: incomplete envelope")
+        raise Failure("invalid_argument", "protocol error: incomplete envelope: unexpected EOF")
     return frames(raw)[0]
 
 
@@ -89,7 +92,8 @@ def deadline(low):
     """Seconds that the client gives, 0 included, or None."""
     given = low.get("connect-timeout-ms", "")
     if given and not (given.isdigit() and len(given) <= 10):
-        raise Failure("invalid_argument", f"protocol error: invalid timeout {given!r}")
+        says = f'parse timeout: strconv.ParseInt: parsing "{given}": invalid syntax'
+        raise Failure("invalid_argument", says)
     return int(given) / 1000 if given else None
 
 
@@ -111,7 +115,8 @@ def unary(peer, low, raw, method):
         return peer.answer(415, {"Accept-Post": f"application/json, {STREAM}"}, b"")
     try:
         if low.get("connect-protocol-version", "1") != "1":
-            raise Failure("invalid_argument", 'connect-protocol-version must be "1"')
+            says = f'Connect-Protocol-Version must be "1": got "{low["connect-protocol-version"]}"'
+            raise Failure("invalid_argument", says)
         body = dump(method(load(raw)))
     except Failure as why:
         return peer.answer(STATUS[why.body["code"]], {"Content-Type": "application/json"}, dump(why.body))

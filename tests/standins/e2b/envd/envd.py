@@ -99,6 +99,10 @@ class Peer(inside.Peer):
         return connect.stream(self, low, raw, method)
 
     def answer(self, status, headers, body):
+        if body is not None and len(body) > connect.SMALL:
+            self.start_body(status, {**headers, "Transfer-Encoding": "chunked"})
+            self.chunk(body)
+            return self.end_chunks()
         if body is not None:
             headers = {**headers, "Content-Length": len(body)}
         self.request.sendall(send.head(status, headers) + (body or b""))

@@ -12,6 +12,7 @@ import zlib
 from email.utils import formatdate, parsedate_to_datetime
 
 import connect
+import filesystem
 import process
 import users
 from connect import Refused
@@ -51,7 +52,7 @@ def check_signature(method, query, low):
         raise Refused(401, "signature is already expired")
 
 
-def target(query, path):
+def target(query, path, front="error resolving path"):
     name = query.get("username", "")
     try:
         user = users.find(name)
@@ -60,18 +61,19 @@ def target(query, path):
     try:
         return user, users.join(user.pw_dir, path)
     except ValueError as why:
-        raise Refused(400, str(why)) from why
+        raise Refused(400, f"{front}: {filesystem.expansion(user, why)}") from why
 
 
 def read(peer, query, low):
     check_signature("GET", query, low)
-    _, path = target(query, query.get("path", ""))
+    path = query.get("path", "")
+    _, path = target(query, path, f"error expanding and resolving path '{path}'")
     if os.path.isdir(path):
         raise Refused(400, f"path '{path}' is a directory")
     if not os.path.exists(path):
         raise Refused(404, f"path '{path}' does not exist")
     if "identity;q=0" in low.get("accept-encoding", "").replace(" ", "") and not connect.accepts_gzip(low):
-        raise Refused(406, "no acceptable encoding found, supported: [identity, gzip]")
+        raise Refused(406, "error parsing Accept-Encoding: no acceptable encoding found, supported: [gzip]")
     kind = mimetypes.guess_type(path)[0] or "text/plain"
     headers = {"Vary": "Accept-Encoding", "Content-Disposition": f"inline; filename={os.path.basename(path)}",
                "Content-Type": f"{kind}; charset=utf-8" if kind.startswith("text/") else kind}
@@ -83,8 +85,11 @@ def read(peer, query, low):
 
 
 def send_gzip(peer, file, headers):
-    peer.start_chunks({**headers, "Content-Encoding": "gzip"})
+    headers |= {"Content-Encoding": "gzip", "Content-Type": "application/octet-stream"}
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    if os.fstat(file.fileno()).st_size < connect.SMALL:
+        return peer.answer(200, headers, packer.compress(file.read()) + packer.flush())
+    peer.start_chunks(headers)
     while data := file.read(PIECE):
         if packed := packer.compress(data):
             peer.chunk(packed)
@@ -105,7 +110,9 @@ def send_identity(peer, file, headers, low):
         first = int(begin) if begin else max(size - int(end), 0)
         last = min(int(end), size - 1) if begin and end else size - 1
         if first > last:
-            return peer.answer(416, {**headers, "Content-Range": f"bytes */{size}"}, b"")
+            del headers["Accept-Ranges"]
+            headers["Content-Range"] = f"bytes */{size}"
+            return peer.answer(416, headers, b"invalid range: failed to overlap\n")
         headers["Content-Range"] = f"bytes {first}-{last}/{size}"
         status, size = 206, last - first + 1
     peer.start_body(status, {**headers, "Content-Length": size})
@@ -127,12 +134,20 @@ def metadata(low):
 
 
 def inflated(parts):
-    machine = zlib.decompressobj(31)
-    for part in parts:
-        yield machine.decompress(part)
+    machine, begun = zlib.decompressobj(31), 0
+    try:
+        for part in parts:
+            yield machine.decompress(part)
+            begun += len(part)
+    except zlib.error as why:
+        says = "error writing file: gzip: invalid checksum" if begun else (
+            "error decompressing request body: failed to create gzip reader: gzip: invalid header")
+        raise Refused(500 if begun else 400, says) from why
     yield machine.flush()
+    if begun < 10:  # shorter than gzip's header
+        raise Refused(400, "error decompressing request body: failed to create gzip reader: unexpected EOF")
     if not machine.eof:
-        raise Refused(400, "error reading gzip body: unexpected EOF")
+        raise Refused(500, "error writing file: unexpected EOF")
 
 
 def write(peer, query, low):
@@ -143,7 +158,8 @@ def write(peer, query, low):
         kind = low.get("content-type", "")
         packed = low.get("content-encoding", "identity")
         if packed not in ("identity", "gzip"):
-            raise Refused(400, f"unsupported encoding: {packed}, supported: [identity, gzip]")
+            raise Refused(400, f"error decompressing request body: unsupported Content-Encoding: {packed}, "
+                               "supported: [gzip]")
         body = inflated(parts) if packed == "gzip" else parts
         if kind.partition(";")[0].strip().lower() == "application/octet-stream":
             if not query.get("path"):
@@ -167,6 +183,9 @@ def store(query, path, body, notes, length=None):
         raise Refused(400, f"path is a directory: {path}")
     try:
         users.make_folders(os.path.dirname(path), user)
+    except NotADirectoryError as why:
+        raise Refused(500, f"error ensuring directories: {why}") from why
+    try:
         with open(path, "wb") as file:
             users.own(path, user)
             for part in body:
@@ -189,10 +208,10 @@ def several(query, kind, body, notes):
     """A multipart body: every part named `file` becomes a file."""
     boundary = re.search(r'boundary="?([^";]+)"?', kind)
     if not boundary:
-        raise Refused(400, "error parsing multipart form: no multipart boundary param in Content-Type")
+        raise Refused(500, "error parsing multipart form: no multipart boundary param in Content-Type")
     pieces = (b"\r\n" + b"".join(body)).split(b"\r\n--" + boundary[1].encode())
     if len(pieces) < 2 or not pieces[-1].startswith(b"--"):
-        raise Refused(400, "error parsing multipart form: multipart: NextPart: unexpected EOF")
+        raise Refused(500, "error reading form: multipart: NextPart: EOF")
     wanted = []
     for piece in pieces[1:-1]:
         head, _, data = piece.partition(b"\r\n\r\n")

@@ -1,4 +1,5 @@
 """filesystem.Filesystem without its watchers."""
+import contextlib
 import datetime
 import grp
 import os
@@ -15,11 +16,16 @@ LETTERS = {stat.S_IFDIR: "d", stat.S_IFLNK: "L", stat.S_IFIFO: "p", stat.S_IFSOC
 SPECIAL = ((stat.S_ISUID, "u"), (stat.S_ISGID, "g"), (stat.S_ISVTX, "t"))
 
 
+def expansion(user, why):
+    """That a path cannot be made absolute, in the daemon's words: it does not say which."""
+    return f"failed to expand path '' for user '{user.pw_name}': {why}"
+
+
 def resolve(user, path):
     try:
         return users.join(user.pw_dir, path)
     except ValueError as why:
-        raise Failure("invalid_argument", str(why)) from why
+        raise Failure("invalid_argument", expansion(user, why)) from why
 
 
 def permissions(mode):
@@ -39,22 +45,25 @@ def metadata_of(path):
 def entry(path):
     try:
         own = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError) as why:
+    except FileNotFoundError as why:
         raise Failure("not_found", f"file not found: lstat {path}: no such file or directory") from why
+    except NotADirectoryError as why:
+        raise Failure("internal", f"error getting file info: lstat {path}: not a directory") from why
     target, there = own, True
     if stat.S_ISLNK(own.st_mode):
         try:
             target = os.stat(path)
         except OSError:
             there = False
-    found = {"name": os.path.basename(path.rstrip("/")) or "/", "path": path, "mode": target.st_mode & 0o777,
+    found = {"name": os.path.basename(path.rstrip("/")) or "/", "path": path,
+             "mode": target.st_mode & 0o777 if there else 0,
              "permissions": permissions(own.st_mode), "owner": users.name_of(own.st_uid, pwd.getpwuid, "pw_name"),
              "group": users.name_of(own.st_gid, grp.getgrgid, "gr_name"), "size": str(own.st_size),
              "modifiedTime": moment(own.st_mtime_ns), "metadata": metadata_of(path) if there else {}}
     if there and stat.S_IFMT(target.st_mode) in TYPES:
         found["type"] = TYPES[stat.S_IFMT(target.st_mode)]
     if stat.S_ISLNK(own.st_mode):
-        found["symlinkTarget"] = os.path.realpath(path) if there else os.readlink(path)
+        found["symlinkTarget"] = os.path.realpath(path) if there else path
     return {key: value for key, value in found.items() if value not in ("", 0, "0", {})}
 
 
@@ -78,6 +87,11 @@ def make_folder(message, user):
         raise Failure("already_exists", f"directory already exists: {path}")
     if os.path.exists(path):
         raise Failure("invalid_argument", f"path already exists but it is not a directory: {path}")
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(path)
+    except NotADirectoryError as why:
+        raise Failure("internal", f"error getting file info: stat {path}: not a directory") from why
     try:
         users.make_folders(path, user)
     except OSError as why:
@@ -106,8 +120,10 @@ def remove(message, user):
             shutil.rmtree(path)
         else:
             os.unlink(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         pass
+    except NotADirectoryError as why:
+        raise Failure("internal", f"error removing file or directory: unlinkat {path}: not a directory") from why
     except OSError as why:
         raise Failure("internal", f"error removing file or directory: {why}") from why
     return {}

@@ -17,6 +17,7 @@ from connect import Failure, octets, text_of
 
 PIPE_CHUNK, PTY_CHUNK = 32768, 16384
 REMEMBERED_S = 30
+WRAPPER = '{ echo 100 >/proc/$$/oom_score_adj; } 2>/dev/null; exec "${@}"'
 WAITING = 64  # chunks that wait for a listener before the reading of output stops
 ENVIRONMENT = {}  # of the whole machine
 SIGNALS = {1: "hangup", 2: "interrupt", 3: "quit", 4: "illegal instruction", 5: "trace/breakpoint trap", 6: "aborted",
@@ -54,7 +55,7 @@ class Process:
         cwd = filesystem.resolve(user, config.get("cwd") or "")
         if not os.path.exists(cwd):
             raise Failure("invalid_argument", f"cwd '{cwd}' does not exist")
-        command = ["/bin/sh", "-c", 'exec "${@}"', "--", config.get("cmd", ""), *config.get("args", [])]
+        command = ["/bin/sh", "-c", WRAPPER, "--", config.get("cmd", ""), *config.get("args", [])]
         more = {"cwd": cwd, "env": self.environment(user), **users.credentials(user)}
         try:
             readers = self.on_terminal(command, pty, user, more) if pty else self.on_pipes(command, stdin, more)
@@ -101,7 +102,7 @@ class Process:
         for reader in self.readers:
             reader.start()
         self.timer = None
-        if seconds is not None:
+        if seconds:
             self.timer = threading.Timer(seconds, self.expire)
             self.timer.daemon = True
             self.timer.start()
@@ -168,6 +169,8 @@ class Process:
         self.child.send_signal(number)
 
     def write(self, given):
+        if not given:
+            raise Failure("unimplemented", "invalid input type <nil>")
         kind = "tty" if "pty" in given else "stdin"
         data = octets(given.get("pty" if kind == "tty" else "stdin", ""))
         try:
@@ -223,7 +226,7 @@ def selected(message):
             found = next((process for process in processes.values() if process.tag == chosen["tag"]), None)
             says = f"process with tag {chosen['tag']} not found"
         else:
-            raise Failure("unimplemented", "invalid input type")
+            raise Failure("unimplemented", "invalid input type *process.ProcessSelector")
     if found is None:
         raise Failure("not_found", says)
     return found
@@ -256,6 +259,9 @@ def start(message, user, interval, seconds):
     process = Process(message.get("process") or {}, user, message.get("pty"), stdin, message.get("tag"))
     listener = process.listen()
     process.run(seconds)
+    if seconds == 0:  # no time at all for the stream, but none set for the process
+        process.leave(listener)
+        raise Failure("deadline_exceeded", "context deadline exceeded")
     return follow(process, listener, interval, first=True)
 
 

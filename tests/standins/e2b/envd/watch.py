@@ -31,6 +31,8 @@ class Watcher:
         except Failure as why:
             if why.body["code"] == "not_found":
                 why.body["message"] = f"path {self.root} not found: stat {self.root}: no such file or directory"
+            if why.body["code"] == "invalid_argument":
+                why.body["message"] = f"path {self.root} not a directory: %!w(<nil>)"  # the daemon's own slip
             raise
         self.deep, self.entries, self.put = message.get("recursive"), message.get("includeEntry"), put
         self.fd = libc.inotify_init1(CLOSE_ON_EXEC)
