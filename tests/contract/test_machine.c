@@ -132,11 +132,11 @@ static void on_url(void *userdata, waldo_status status, waldo_str url, const wal
     }
 }
 
-static host host_of(const char *text)
+static host host_of(const char *text, const char *next)
 {
     static const char *const hosts[] = { "one.example", "two.example", NULL };
     waldo_sandbox_spec *spec = waldo_sandbox_spec_new(
-        &WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(text), .hosts = hosts));
+        &WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(text, next), .hosts = hosts));
     host h = { .rt = waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_ERROR)) };
 
     assert_null(waldo_sandbox_spec_error(spec));
@@ -179,7 +179,7 @@ static told set_net(host *h, waldo_net level, const char *const *hosts)
 
 static void urls(void **state)
 {
-    host h = host_of("cloud:");
+    host h = host_of("cloud:", NULL);
     told urls_told[3] = { { 0 }, { 0 }, { 0 } };
 
     (void)state;
@@ -194,7 +194,7 @@ static void urls(void **state)
 
 static void levels(void **state)
 {
-    host h = host_of("cloud:,net=hosts");
+    host h = host_of("cloud:,net=hosts", NULL);
 
     (void)state;
     assert_int_equal(set_net(&h, WALDO_NET_ALL, NULL).status, WALDO_OK);
@@ -219,7 +219,7 @@ static void levels(void **state)
 
 static void pause_that_fails(void **state)
 {
-    host h = host_of("cloud:,fail=pause");
+    host h = host_of("cloud:,fail=pause", NULL);
     told paused = { 0 };
     told next = { 0 };
 
@@ -236,7 +236,7 @@ static void pause_that_fails(void **state)
 
 static void resume_that_fails(void **state)
 {
-    host h = host_of("cloud:,fail=resume");
+    host h = host_of("cloud:,fail=resume", NULL);
     told t;
 
     (void)state;
@@ -249,6 +249,22 @@ static void resume_that_fails(void **state)
     drop(&h);
 }
 
+/* Who pauses a machine that does not come back goes on in the next one, which is not paused. */
+static void resume_that_fails_with_another_backend(void **state)
+{
+    host h = host_of("cloud:,fail=resume", "fake:");
+
+    (void)state;
+    plain(&h, waldo_sandbox_open);
+    assert_int_equal(plain(&h, waldo_sandbox_pause).status, WALDO_OK);
+    assert_int_equal(plain(&h, waldo_sandbox_resume).status, WALDO_OK);
+    assert_string_equal(waldo_sandbox_backend(h.sandbox), "fake");
+    assert_int_equal(waldo_sandbox_generation(h.sandbox), 2);
+    assert_int_equal(plain(&h, waldo_sandbox_pause).status, WALDO_OK);
+    assert_int_equal(plain(&h, waldo_sandbox_open).status, WALDO_OK);
+    drop(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +272,7 @@ int main(void)
         cmocka_unit_test(levels),
         cmocka_unit_test(pause_that_fails),
         cmocka_unit_test(resume_that_fails),
+        cmocka_unit_test(resume_that_fails_with_another_backend),
     };
 
     return !!cmocka_run_group_tests(tests, add_backend, NULL);

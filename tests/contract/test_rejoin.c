@@ -617,6 +617,7 @@ static void stream_that_ends_with_a_pause(void **state)
         assert_int_equal(machine.paused, 0);
         assert_int_equal(machine.streams, 2);
         assert_null(strstr(h.news, "lost"));
+        assert_non_null(strstr(h.news, "paused rejoined "));
         exit_job(machine.highest, 0);
         wait_for(&h, &after);
         assert_int_equal(after.end, WALDO_EXEC_EXITED);
