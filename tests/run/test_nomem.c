@@ -87,7 +87,7 @@ static const char answer[] =
     "{\"type\":\"function_call\",\"id\":\"f" id "\",\"call_id\":\"" id "\",\"name\":\"" name       \
     "\",\"arguments\":\"{\\\"n\\\":1}\"}"
 
-/* The provider keeps the history: results come behind the response with the calls, and only there. */
+/* The provider keeps the history: results come behind the response with the calls, only there. */
 static const char kept_calls[] =
     RESPONSE("resp_calls", SAID("so ") "," CALLED("c1", "later") "," CALLED("c2", "now"));
 static const char kept_answer[] = RESPONSE("resp_end", SAID("all done"));
