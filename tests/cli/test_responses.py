@@ -68,6 +68,17 @@ def test_the_provider_keeps_the_history(agent, responses):
     assert responses.requests()[3]["json"]["previous_response_id"] == "resp_0003"
 
 
+def test_a_history_at_the_provider_is_recorded(agent, responses, tmp_path):
+    file = tmp_path / "r.jsonl"
+    agent.args = ("-m", f"openai:{responses.url}#none,history=provider", "-s", "local:")
+    responses.queue({**REASONED, **exec_calls("echo one; date +%N")}, {"text": "it said: {result}"})
+    first = agent("run", "--record", file, "say it")
+    agent.args = ("-m", f"replay:{file}", "-s", "local:")
+    again = agent("run", "say it")
+    assert again.returncode == 0 and again.stdout == first.stdout, again.stderr
+    assert len(responses.requests()) == 2
+
+
 def test_what_the_provider_has_forgotten(agent, responses):
     agent.args = ("-m", f"openai:{responses.url}#none,history=provider,previous=resp_9", "-s", "local:")
     done = agent("run", "x")
