@@ -293,8 +293,8 @@ waldo_status waldo__chat_read_json(waldo_reader *reader, waldo_str text)
     }
     if (status == WALDO_OK && reader->effect != WALDO__CHAT_EFFECT_NONE &&
         reader->effect != WALDO__CHAT_EFFECT_OTHER) {
-        waldo__chat_fast_learn(&reader->fast, text, reader->effect, reader->effect_key,
-                               reader->effect_index);
+        waldo__fast_learn(&reader->fast, text, (int)reader->effect, reader->effect_key, NULL);
+        reader->fast_index = reader->effect_index;
     }
     return status;
 }
@@ -303,7 +303,7 @@ waldo_status waldo__chat_read_json(waldo_reader *reader, waldo_str text)
 waldo_status waldo__chat_read_piece(waldo_reader *reader, waldo_str piece)
 {
     waldo__buf args = WALDO__BUF_WIPED(WALDO__MODEL_ARGS_MAX);
-    waldo__chat_fragment fragment = { .index = reader->fast.index };
+    waldo__chat_fragment fragment = { .index = reader->fast_index };
     waldo_status status;
 
     if (reader->fast.effect == WALDO__CHAT_EFFECT_TEXT) {

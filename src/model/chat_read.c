@@ -23,7 +23,7 @@ static waldo_status on_event(void *userdata, waldo_str name, waldo_str data)
         waldo__json_free(doc);
         return reader->body.status;
     }
-    if (waldo__chat_fast_match(&reader->fast, text, &piece)) {
+    if (waldo__fast_match(&reader->fast, text, &piece)) {
         return waldo__chat_read_piece(reader, piece);
     }
     if (waldo__str_is(text, "[DONE]")) {
@@ -181,7 +181,7 @@ waldo_status waldo__chat_new_reader(const waldo_model_options *options, waldo_st
     waldo__model_text_init(&reader->text);
     waldo__model_text_init(&reader->reasoning);
     waldo__model_text_init(&reader->refusal);
-    waldo__chat_fast_init(&reader->fast);
+    waldo__fast_init(&reader->fast);
     waldo__chat_parse(waldo__model_rest(options), &url, &name, NULL);
     status = waldo__chat_quirks_find(options, url, &reader->quirks, NULL);
     if (status == WALDO_OK) {
@@ -202,7 +202,7 @@ void waldo__chat_free_reader(waldo_reader *reader)
     }
     waldo__body_free(&reader->body);
     waldo__chat_calls_free(&reader->calls);
-    waldo__chat_fast_free(&reader->fast);
+    waldo__fast_free(&reader->fast);
     waldo__answer_free(&reader->answer);
     waldo__buf_free(&reader->text.text);
     waldo__buf_free(&reader->reasoning.text);

@@ -6,7 +6,7 @@
 
 #include "model/body.h"
 #include "model/chat.h"
-#include "model/chat_fast.h"
+#include "model/fast.h"
 
 typedef enum waldo__chat_ending {
     WALDO__CHAT_ENDING_NONE,
@@ -18,6 +18,15 @@ typedef enum waldo__chat_ending {
     WALDO__CHAT_ENDING_UNKNOWN
 } waldo__chat_ending;
 
+/* What an event did. */
+typedef enum waldo__chat_effect {
+    WALDO__CHAT_EFFECT_NONE,
+    WALDO__CHAT_EFFECT_TEXT,
+    WALDO__CHAT_EFFECT_REASONING,
+    WALDO__CHAT_EFFECT_ARGS,
+    WALDO__CHAT_EFFECT_OTHER /* several, or one that is not a piece of a string */
+} waldo__chat_effect;
+
 struct waldo_reader {
     waldo__chat_quirks quirks;
     waldo__body body;
@@ -26,7 +35,8 @@ struct waldo_reader {
     waldo__model_text reasoning;
     waldo__model_text refusal;
     waldo__chat_calls calls;
-    waldo__chat_fast fast;
+    waldo__fast fast;
+    int64_t fast_index;        /* of the call that the piece is for */
     waldo__chat_effect effect; /* of the event being read, by which member and of which call */
     const char *effect_key;
     int64_t effect_index;

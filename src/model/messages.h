@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "model/body.h"
+#include "model/fast.h"
 
 /* What goes by the server and the model, and may be chosen by quirks of the model's options. */
 typedef struct waldo__messages_quirks {
@@ -101,6 +102,8 @@ struct waldo_reader {
     waldo__blocks blocks;
     waldo__messages_usage usage; /* -1: not said */
     waldo__buf stop;             /* stop_reason */
+    waldo__fast fast;
+    waldo__block *fast_block; /* that the piece is for */
 };
 
 /* Read one event, or a body that is a whole message. */

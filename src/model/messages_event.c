@@ -204,7 +204,7 @@ static waldo_status find_block(waldo_reader *reader, int64_t index, waldo__block
 /* ---- pieces ---- */
 
 typedef enum piece_action {
-    PIECE_TEXT,
+    PIECE_TEXT = 1,
     PIECE_ARGS,
     PIECE_SIGNATURE, /* replaces the one before */
     PIECE_CITATION
@@ -234,13 +234,23 @@ static waldo_status add_citation(waldo_reader *reader, waldo__block *block, wald
     return keep_json(reader, &block->citations, raw);
 }
 
+/* A piece of a string goes where it belongs. */
+static waldo_status take_piece(waldo_reader *reader, waldo__block *block, int action,
+                               waldo_str piece)
+{
+    return action == PIECE_TEXT ? add_text(reader, block, piece)
+                                : keep(reader, &block->args, piece);
+}
+
+/* text is the whole event, raw its delta. */
 static waldo_status add_piece(waldo_reader *reader, int64_t index, const waldo__json_value *delta,
-                              waldo_str raw)
+                              waldo_str raw, waldo_str text)
 {
     waldo_str type = waldo__json_get_str(delta, "type");
     size_t row = 0;
     waldo__block *block;
     waldo_status status;
+    waldo_str piece;
 
     while (row < WALDO__COUNT(pieces) && !waldo__str_is(type, pieces[row].type)) {
         row++;
@@ -252,14 +262,19 @@ static waldo_status add_piece(waldo_reader *reader, int64_t index, const waldo__
     if (status != WALDO_OK) {
         return status;
     }
+    piece = waldo__json_get_str(delta, pieces[row].member);
     switch (pieces[row].action) {
     case PIECE_TEXT:
-        return add_text(reader, block, waldo__json_get_str(delta, pieces[row].member));
     case PIECE_ARGS:
-        return keep(reader, &block->args, waldo__json_get_str(delta, pieces[row].member));
+        if (piece.len > 0) {
+            waldo__fast_learn(&reader->fast, text, (int)pieces[row].action, pieces[row].member,
+                              NULL);
+            reader->fast_block = block;
+        }
+        return take_piece(reader, block, (int)pieces[row].action, piece);
     case PIECE_SIGNATURE:
         waldo__buf_clear(&block->signature);
-        return keep(reader, &block->signature, waldo__json_get_str(delta, pieces[row].member));
+        return keep(reader, &block->signature, piece);
     default:
         return add_citation(reader, block, raw);
     }
@@ -304,7 +319,7 @@ static waldo_status read_row(waldo_reader *reader, size_t row, const waldo__json
     case ACTION_BLOCK:
         return begin_block(reader, index, inner, raw);
     case ACTION_PIECE:
-        return add_piece(reader, index, inner, raw);
+        return add_piece(reader, index, inner, raw, text);
     case ACTION_END:
         read_usage(reader, waldo__json_get(root, "usage"));
         return end_message(reader, inner);
@@ -332,7 +347,12 @@ static waldo_status read_parsed(waldo_reader *reader, waldo_str name, const wald
     type = type.len > 0 ? type : name;
     for (size_t row = 0; row < WALDO__COUNT(rows); row++) {
         if (waldo__str_is(type, rows[row].type)) {
-            return read_row(reader, row, root, text);
+            waldo_status status = read_row(reader, row, root, text);
+
+            if (waldo__json_get_str(root, "type").len == 0) {
+                reader->fast.effect = 0; /* its name belongs to it */
+            }
+            return status;
         }
     }
     return WALDO_OK;
@@ -348,6 +368,10 @@ waldo_status waldo__messages_read_event(void *userdata, waldo_str name, waldo_st
     if (reader->body.is_done || text.len == 0 || waldo__str_is(text, "[DONE]")) {
         return WALDO_OK;
     }
+    if (waldo__fast_match(&reader->fast, text, &parsed)) {
+        return take_piece(reader, reader->fast_block, reader->fast.effect, parsed);
+    }
+    reader->fast.effect = 0; /* what comes may begin or end the block */
     status = waldo__body_parse(&reader->body, text, &doc, &parsed);
     if (status == WALDO_OK) {
         status = read_parsed(reader, name, waldo__json_root(doc), parsed);

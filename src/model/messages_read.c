@@ -175,6 +175,7 @@ waldo_status waldo__messages_new_reader(const waldo_model_options *options, wald
     }
     waldo__body_init(&reader->body, reader, content_type, waldo__messages_read_event,
                      waldo__messages_read_whole);
+    waldo__fast_init(&reader->fast);
     waldo__answer_init(&reader->answer);
     waldo__buf_init_wiped(&reader->stop, WORD_MAX);
     reader->usage = (waldo__messages_usage){ -1, -1, -1, -1, -1 };
@@ -194,6 +195,7 @@ void waldo__messages_free_reader(waldo_reader *reader)
         return;
     }
     waldo__body_free(&reader->body);
+    waldo__fast_free(&reader->fast);
     waldo__blocks_free(&reader->blocks);
     waldo__answer_free(&reader->answer);
     waldo__buf_free(&reader->stop);

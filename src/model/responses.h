@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "model/body.h"
+#include "model/fast.h"
 
 /* What may be chosen by quirks of the model's options; zeroed is never right: see _quirks(). */
 typedef struct waldo__responses_quirks {
@@ -109,6 +110,9 @@ struct waldo_reader {
     waldo__parts parts;
     waldo__responses_ending ending;
     int has_output; /* the terminal event listed the items */
+    waldo__fast fast;
+    waldo__part *fast_part; /* that the piece is for */
+    const struct waldo__responses_row *fast_row;
     int is_remote;  /* the provider keeps the conversation */
 };
 

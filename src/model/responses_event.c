@@ -18,7 +18,7 @@ typedef enum event_action {
     ACTION_ERROR
 } event_action;
 
-typedef struct event_row {
+typedef struct waldo__responses_row {
     const char *type;
     event_action action;
     waldo__part_kind kind;
@@ -92,10 +92,8 @@ static waldo_status begin_section(waldo_reader *reader, waldo__part *part, int64
 }
 
 static waldo_status add_piece(waldo_reader *reader, waldo__part *part, const event_row *row,
-                              const waldo__json_value *root)
+                              waldo_str piece, int64_t section)
 {
-    waldo_str piece = waldo__json_get_str(root, row->member);
-    int64_t section = waldo__json_get_int(root, row->section, 0);
     waldo_status status;
 
     if (piece.len == 0 || part->is_done) {
@@ -119,6 +117,33 @@ static waldo_status tell_call(waldo_reader *reader, waldo__part *part)
     }
     part->is_told = 1;
     return waldo__body_emit(&reader->body, WALDO_DELTA_CALL, waldo__buf_str(&part->name));
+}
+
+/* The next event like this one needs no parse; every other event makes it forgotten. */
+static void learn(waldo_reader *reader, waldo_str text, waldo__part *part, const event_row *row)
+{
+    int is_piece =
+        row->action == ACTION_PIECE || (row->action == ACTION_ARGS_PIECE && part->is_told);
+
+    if (is_piece && !part->is_done) {
+        waldo__fast_learn(&reader->fast, text, 1, row->member, "sequence_number");
+        reader->fast_part = part;
+        reader->fast_row = row;
+    }
+}
+
+/* What the event that was learnt did, with another piece. */
+static waldo_status read_piece(waldo_reader *reader, waldo_str piece)
+{
+    waldo__part *part = reader->fast_part;
+    waldo_status status;
+
+    if (reader->fast_row->action == ACTION_PIECE) {
+        return add_piece(reader, part, reader->fast_row, piece, part->section);
+    }
+    status = waldo__parts_count(&reader->parts, piece.len);
+    status = status == WALDO_OK ? waldo__model_text_plain(piece, &part->args) : status;
+    return status == WALDO_OK ? WALDO_OK : fail_size(reader, status);
 }
 
 static waldo_status add_args(waldo_reader *reader, waldo__part *part, const event_row *row,
@@ -441,9 +466,15 @@ static waldo_status read_row(waldo_reader *reader, const event_row *row,
     if (status != WALDO_OK) {
         return fail_size(reader, status);
     }
-    return row->action == ACTION_PIECE || row->action == ACTION_WHOLE
-               ? add_piece(reader, part, row, root)
-               : add_args(reader, part, row, root);
+    status = row->action == ACTION_PIECE || row->action == ACTION_WHOLE
+                 ? add_piece(reader, part, row, waldo__json_get_str(root, row->member),
+                             waldo__json_get_int(root, row->section, 0))
+                 : add_args(reader, part, row, root);
+    if (status == WALDO_OK && waldo__json_get_str(root, "type").len > 0 &&
+        waldo__json_get_str(root, row->member).len > 0) {
+        learn(reader, text, part, row);
+    }
+    return status;
 }
 
 /* The type inside of the JSON counts; some servers leave out one or the other. */
@@ -476,7 +507,7 @@ static waldo_status read_event(waldo_reader *reader, waldo_str name, waldo_str t
 waldo_status waldo__responses_read_event(void *userdata, waldo_str name, waldo_str data)
 {
     waldo_reader *reader = userdata;
-    waldo_str text = waldo__str_trim(data);
+    waldo_str text = waldo__str_trim(data), piece;
 
     if (reader->body.is_done || text.len == 0) {
         return WALDO_OK;
@@ -485,6 +516,10 @@ waldo_status waldo__responses_read_event(void *userdata, waldo_str name, waldo_s
         reader->body.is_done = 1;
         return WALDO_OK;
     }
+    if (waldo__fast_match(&reader->fast, text, &piece)) {
+        return read_piece(reader, piece);
+    }
+    reader->fast.effect = 0;
     return read_event(reader, name, text);
 }
 

@@ -176,6 +176,7 @@ waldo_status waldo__responses_new_reader(const waldo_model_options *options, wal
     }
     waldo__body_init(&reader->body, reader, content_type, waldo__responses_read_event,
                      waldo__responses_read_whole);
+    waldo__fast_init(&reader->fast);
     waldo__answer_init(&reader->answer);
     waldo__responses_parse(waldo__model_rest(options), &url, &name, NULL);
     reader->is_remote = waldo__responses_quirks_find(options, &quirks, NULL) == WALDO_OK &&
@@ -195,6 +196,7 @@ void waldo__responses_free_reader(waldo_reader *reader)
         return;
     }
     waldo__body_free(&reader->body);
+    waldo__fast_free(&reader->fast);
     waldo__parts_free(&reader->parts);
     waldo__answer_free(&reader->answer);
     waldo__free(reader);
