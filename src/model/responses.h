@@ -113,7 +113,7 @@ struct waldo_reader {
     waldo__fast fast;
     waldo__part *fast_part; /* that the piece is for */
     const struct waldo__responses_row *fast_row;
-    int is_remote;  /* the provider keeps the conversation */
+    int is_remote; /* the provider keeps the conversation */
 };
 
 /* Read one event, or a body that is a whole response. */

@@ -28,6 +28,7 @@ struct option_row {
 static const struct option_row option_rows[] = {
     TEXT(mode),
     TEXT(model),
+    TEXT(api),
     NUMBER(port),
     NUMBER(runs),
     NUMBER(warmup),
@@ -71,6 +72,7 @@ bool bench_parse(int argc, char **argv, struct bench_args *ret_args)
     struct bench_args args = {
         .mode = "turns",
         .model = "bench-tools",
+        .api = "chat",
         .runs = 1,
         .turns = 50,
         .concurrency = 1,

@@ -8,6 +8,7 @@
 struct bench_args {
     const char *mode;
     const char *model;
+    const char *api; /* "chat", "openai" or "anthropic" */
     long port;
     long runs;        /* measured conversations */
     long warmup;      /* conversations before the clock starts */

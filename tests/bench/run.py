@@ -50,6 +50,10 @@ SIZES = {
 }
 
 
+# Besides Chat Completions, which the other rows speak: name of the option, name in the table.
+OTHER_APIS = (("openai", "Responses"), ("anthropic", "Messages"))
+
+
 def peers_can_run():
     """Their packages ask for Node 20; Debian 12 has 18, with which some are left out."""
     if not shutil.which("node") or not (HERE / "node_modules").is_dir():
@@ -185,6 +189,9 @@ class Bench:
         for name in native:
             results["history", name] = self.turns(name, mode="history",
                                                   turns=self.sizes["history_turns"])
+        for api, _ in OTHER_APIS if "waldo" in self.commands else ():
+            results["history", api] = self.turns("waldo", mode="history", api=api,
+                                                 turns=self.sizes["history_turns"])
         for name in native:
             results["held", name] = self.turns(name, hold=self.sizes["held"], runs=1, turns=2)
         for name in native:
@@ -301,6 +308,11 @@ def cpu_rows(table):
     for turn in ("10", "100", "1000"):
         table.add(f"CPU per turn around turn {turn}", ("history", "waldo", f"history.{turn}"),
                   ("history", "libcurl", f"history.{turn}"), "bare libcurl", "us", 1.6)
+    for api, label in OTHER_APIS:
+        for turn in ("10", "100", "1000"):
+            table.add(f"{label}: CPU per turn around turn {turn}",
+                      ("history", api, f"history.{turn}"), ("history", "waldo", f"history.{turn}"),
+                      "Chat Completions", "us", None)
     table.add("CPU per turn beside 9 000 open streams", ("beside", "waldo", per_turn),
               ("burst", "waldo", per_turn), "waldo without them", "us", 1.5)
     table.add("the same", ("beside", "waldo", per_turn), ("beside", "libcurl", per_turn),

@@ -1,6 +1,6 @@
 /*
- * A model server for measuring: speaks streamed Chat Completions on loopback, costs little, and
- * answers every turn with the same number of bytes.
+ * A model server for measuring: speaks streamed Chat Completions, Responses and Messages on
+ * loopback, costs little, and answers every turn with the same number of bytes.
  *
  *   bench_standin [--deltas N] [--delta-bytes N] [--tick-us N]    prints "port NNNN"
  *
@@ -28,6 +28,8 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+
+enum { CHAT, RESPONSES, MESSAGES, APIS };
 
 enum {
     READ_SPACE = 4096,
@@ -78,11 +80,18 @@ static struct {
     struct conn **paced;
     size_t paced_count;
     size_t paced_capacity;
-    struct script text;
-    struct script tool;
+    struct script text[APIS];
+    struct script tool[APIS];
     uint32_t next_id;
     struct totals totals;
 } server;
+
+/* Where each of them is spoken. */
+static const char *const api_paths[APIS] = {
+    [CHAT] = "/chat/completions HTTP/1.1\r\n",
+    [RESPONSES] = "/responses HTTP/1.1\r\n",
+    [MESSAGES] = "/messages HTTP/1.1\r\n",
+};
 
 /* Marks for the descriptors that are no connection. */
 static char listener_mark, timer_mark, input_mark;
@@ -227,6 +236,124 @@ static void build_tool(struct script *script, long deltas, const char *word)
     script_finish(script, "\"tool_calls\"", deltas);
 }
 
+/* ---- the other two APIs: as many pieces, between the events that their servers send ---- */
+
+/* The next event: members is what follows its type, in which the word takes the place of %s. */
+static void script_named(struct script *script, const char *name, bool counted, const char *members,
+                         const char *word)
+{
+    char number[64] = "", data[8192], head[64];
+    const char *place = strstr(members, "%s");
+    int before = place == NULL ? (int)strlen(members) : (int)(place - members);
+
+    if (counted) {
+        snprintf(number, sizeof(number), ",\"sequence_number\":%zu", script->events);
+    }
+    snprintf(data, sizeof(data), "event: %s\ndata: {\"type\":\"%s\"%s%.*s%s%s}\n\n", name, name,
+             number, before, members, place == NULL ? "" : word, place == NULL ? "" : place + 2);
+    script_append(script, head, (size_t)snprintf(head, sizeof(head), "%zx\r\n", strlen(data)));
+    script_append(script, data, strlen(data));
+    script_append(script, "\r\n", 2);
+    script_event_end(script);
+}
+
+static void script_end(struct script *script)
+{
+    script->events--;
+    script_append(script, "0\r\n\r\n", 5);
+    script_event_end(script);
+}
+
+static void find_id(struct script *script)
+{
+    const char *at = memmem(script->bytes, script->length, "call_ID", 7);
+
+    script->id_offset = (size_t)(at - script->bytes) + 5;
+}
+
+#define RESPONSE                                                                                   \
+    ",\"response\":{\"id\":\"resp_bench01\",\"object\":\"response\",\"created_at\":1764400000,"    \
+    "\"model\":\"bench\",\"status\":"
+#define RESPONSE_USAGE                                                                             \
+    "\"usage\":{\"input_tokens\":200,\"input_tokens_details\":{\"cached_tokens\":0},"              \
+    "\"output_tokens\":40,\"output_tokens_details\":{\"reasoning_tokens\":0},\"total_tokens\":"    \
+    "240}"
+
+static void build_responses(struct script *script, long deltas, const char *word, bool call)
+{
+    static const char text_delta[] =
+        ",\"item_id\":\"msg_bench01\",\"output_index\":0,\"content_index\":0,\"delta\":\"%s\","
+        "\"logprobs\":[]";
+    static const char args_delta[] =
+        ",\"item_id\":\"fc_bench01\",\"output_index\":0,\"delta\":\"%s\"";
+    const char *name =
+        call ? "response.function_call_arguments.delta" : "response.output_text.delta";
+    const char *format = call ? args_delta : text_delta;
+
+    script_begin(script);
+    script_named(script, "response.created", true, RESPONSE "\"in_progress\",\"output\":[]}", word);
+    script_named(script, "response.output_item.added", true,
+                 call ? ",\"output_index\":0,\"item\":{\"id\":\"fc_bench01\",\"type\":"
+                        "\"function_call\",\"status\":\"in_progress\",\"arguments\":\"\","
+                        "\"call_id\":\"call_ID000000\",\"name\":\"" BENCH_TOOL "\"}"
+                      : ",\"output_index\":0,\"item\":{\"id\":\"msg_bench01\",\"type\":"
+                        "\"message\",\"status\":\"in_progress\",\"content\":[],\"role\":"
+                        "\"assistant\"}",
+                 word);
+    if (call) {
+        find_id(script);
+        script_named(script, name, true, format, "{\\\"" BENCH_PARAM "\\\":\\\"");
+    }
+    for (long i = call ? 2 : 0; i < deltas; i++) {
+        script_named(script, name, true, format, word);
+    }
+    if (call) {
+        script_named(script, name, true, format, "\\\"}");
+    }
+    script_named(script, "response.completed", true,
+                 RESPONSE "\"completed\",\"output\":[]," RESPONSE_USAGE "}", word);
+    script_end(script);
+}
+
+static void build_messages(struct script *script, long deltas, const char *word, bool call)
+{
+    const char *format = call ? ",\"index\":0,\"delta\":{\"type\":\"input_json_delta\","
+                                "\"partial_json\":\"%s\"}"
+                              : ",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"%s\"}";
+    const char *name = "content_block_delta";
+
+    script_begin(script);
+    script_named(script, "message_start", false,
+                 ",\"message\":{\"id\":\"msg_bench01\",\"type\":\"message\",\"role\":"
+                 "\"assistant\",\"model\":\"bench\",\"content\":[],\"stop_reason\":null,"
+                 "\"stop_sequence\":null,\"usage\":{\"input_tokens\":200,\"output_tokens\":1}}",
+                 word);
+    script_named(script, "content_block_start", false,
+                 call ? ",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":"
+                        "\"call_ID000000\",\"name\":\"" BENCH_TOOL "\",\"input\":{}}"
+                      : ",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}",
+                 word);
+    if (call) {
+        find_id(script);
+        script_named(script, name, false, format, "{\\\"" BENCH_PARAM "\\\":\\\"");
+    }
+    for (long i = call ? 2 : 0; i < deltas; i++) {
+        script_named(script, name, false, format, word);
+    }
+    if (call) {
+        script_named(script, name, false, format, "\\\"}");
+    }
+    script_named(script, "content_block_stop", false, ",\"index\":0", word);
+    script_named(script, "message_delta", false,
+                 call ? ",\"delta\":{\"stop_reason\":\"tool_use\",\"stop_sequence\":null},"
+                        "\"usage\":{\"output_tokens\":40}"
+                      : ",\"delta\":{\"stop_reason\":\"end_turn\",\"stop_sequence\":null},"
+                        "\"usage\":{\"output_tokens\":40}",
+                 word);
+    script_named(script, "message_stop", false, "", word);
+    script_end(script);
+}
+
 /* ---- connections ---- */
 
 static void watch(struct conn *conn, bool write)
@@ -344,8 +471,11 @@ static bool has_word(const char *text, size_t length, const char *word)
     return memmem(text, length, word, strlen(word)) != NULL;
 }
 
-/* The value of the last "role" key: message texts cannot hold one, their quotes are escaped. */
-static bool last_role_is_user(const char *body, size_t length)
+/*
+ * Whether the last "role" key is a user's, and no result of a tool stands behind it: message texts
+ * can hold neither, their quotes are escaped.
+ */
+static bool last_says_user(const char *body, size_t length)
 {
     static const char key[] = "\"role\":";
 
@@ -355,13 +485,15 @@ static bool last_role_is_user(const char *body, size_t length)
         if (*at == '"' && memcmp(at, key, sizeof(key) - 1) == 0) {
             size_t left = length - i;
 
-            return has_word(body + i, left < 8 ? left : 8, "\"user\"");
+            return has_word(body + i, left < 8 ? left : 8, "\"user\"") &&
+                   !has_word(body + i, left, "\"tool_result\"") &&
+                   !has_word(body + i, left, "\"function_call_output\"");
         }
     }
     return true;
 }
 
-static void respond_stream(struct conn *conn, const char *body, size_t length)
+static void respond_stream(struct conn *conn, size_t api, const char *body, size_t length)
 {
     const char *key = memmem(body, length, "\"model\":", 8);
     size_t left = key == NULL ? 0 : length - (size_t)(key + 8 - body);
@@ -376,8 +508,8 @@ static void respond_stream(struct conn *conn, const char *body, size_t length)
         model_length = end == NULL ? 0 : (size_t)(end - model);
     }
 
-    bool call = has_word(model, model_length, "tools") && last_role_is_user(body, length);
-    const struct script *script = call ? &server.tool : &server.text;
+    bool call = has_word(model, model_length, "tools") && last_says_user(body, length);
+    const struct script *script = call ? &server.tool[api] : &server.text[api];
 
     conn->script = script;
     conn->event = 0;
@@ -429,6 +561,7 @@ static bool conn_request(struct conn *conn)
     size_t head = (size_t)(end - conn->in) + 4;
     const char *value = header_value(conn->in, head, "content-length:");
     size_t body = value == NULL ? 0 : strtoul(value, NULL, 10);
+    size_t api = CHAT;
 
     if (body > BODY_MAX) {
         return false;
@@ -439,19 +572,21 @@ static bool conn_request(struct conn *conn)
         }
         return true;
     }
+    while (api < APIS && !has_word(conn->in, head, api_paths[api])) {
+        api++;
+    }
     if (memcmp(conn->in, "GET /stats ", 11) == 0) {
         respond_stats(conn);
-    } else if (memcmp(conn->in, "POST ", 5) != 0 ||
-               !has_word(conn->in, head, "/chat/completions HTTP/1.1\r\n")) {
+    } else if (memcmp(conn->in, "POST ", 5) != 0 || api == APIS) {
         respond_plain(conn, "404 Not Found",
-                      "{\"error\":{\"message\":\"only POST /v1/chat/completions and GET /stats\","
+                      "{\"error\":{\"message\":\"only POST to the three APIs, and GET /stats\","
                       "\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}");
     } else if (body == 0 || header_value(conn->in, head, "transfer-encoding:") != NULL) {
         respond_plain(conn, "411 Length Required",
                       "{\"error\":{\"message\":\"send the body with a Content-Length\","
                       "\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}");
     } else {
-        respond_stream(conn, conn->in + head, body);
+        respond_stream(conn, api, conn->in + head, body);
     }
     conn->in_length -= head + body;
     memmove(conn->in, conn->in + head + body, conn->in_length);
@@ -628,8 +763,12 @@ int main(int argc, char **argv)
         setrlimit(RLIMIT_NOFILE, &limit);
     }
     filler(word, delta_bytes);
-    build_text(&server.text, deltas, word);
-    build_tool(&server.tool, deltas, word);
+    build_text(&server.text[CHAT], deltas, word);
+    build_tool(&server.tool[CHAT], deltas, word);
+    build_responses(&server.text[RESPONSES], deltas, word, false);
+    build_responses(&server.tool[RESPONSES], deltas, word, true);
+    build_messages(&server.text[MESSAGES], deltas, word, false);
+    build_messages(&server.tool[MESSAGES], deltas, word, true);
     server.epoll = epoll_create1(EPOLL_CLOEXEC);
     server.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     printf("port %ld\n", listen_loopback());

@@ -51,6 +51,9 @@ def test_the_page_has_every_row_and_names_the_machine(bench):
     assert "against" in rows[0] and "budget" in rows[0]
     assert figures["history/libcurl"]["history"]["10"] > 0
     assert figures["history/waldo"]["history"]["10"] > 0
+    for api, label in run.OTHER_APIS:
+        assert figures[f"history/{api}"]["history"]["10"] > 0
+        assert f"{label}: CPU per turn around turn 1000" in page
 
 
 def test_every_way_to_run_a_command_ran(bench):

@@ -7,6 +7,7 @@
  *   --mode history   CPU per turn around turns 10, 100 and so on up to --turns
  *   --mode idle      --runs conversations of one answer each stay open: memory for one
  *   --mode request   one request, for the clock of startup.c
+ * --api is "chat", "openai" (Responses) or "anthropic" (Messages).
  * --hold N first opens N runs whose model stream stays open: memory for one; the other figures then
  * stand beside them.
  */
@@ -71,7 +72,8 @@ static waldo_agent *make_agent(const struct bench_args *args, const char *model_
 {
     char model[128];
 
-    snprintf(model, sizeof(model), "chat:http://127.0.0.1:%ld/v1#%s", args->port, model_name);
+    snprintf(model, sizeof(model), "%s:http://127.0.0.1:%ld/v1#%s", args->api, args->port,
+             model_name);
     return waldo_agent_new(
         &WALDO_AGENT(.model = model, .instructions = BENCH_INSTRUCTIONS,
                      .tools = WALDO_TOOLS(
