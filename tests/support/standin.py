@@ -2,6 +2,7 @@
 import base64
 import http.client
 import json
+import os
 import pathlib
 import subprocess
 
@@ -88,6 +89,7 @@ def messages():
 
 @pytest.fixture
 def e2b():
-    with Standin("e2b") as standin:
+    real = os.environ.get("WALDO_TEST_ENVD")  # the provider's own daemon: see docs/adding-a-stand-in.md
+    with Standin("e2b", *(["--envd", real] if real else [])) as standin:
         standin.url = f"http://127.0.0.1:{standin.port}"
         yield standin

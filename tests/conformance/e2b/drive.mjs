@@ -194,10 +194,16 @@ const cases = {
       await type("stty size\n");
       await wait(() => shown.includes("30 90"), "the new size");
       await type("cat\n");
+      await wait(async () => { // until cat has the terminal: its echo, and what cat says
+        await type("typed\n");
+        return /typed\r\ntyped\r\n/.test(shown);
+      }, "cat");
       await pty.sendInput(terminal.pid, bytes(4));
       await type("exit 5\n");
       assert.equal((await fails(terminal.wait(), "CommandExitError")).exitCode, 5);
-      const second = await pty.create({ cols: 80, rows: 24, onData: () => {} });
+      shown = "";
+      const second = await pty.create({ cols: 80, rows: 24, onData: (data) => { shown += text(data); } });
+      await wait(() => shown, "a prompt");
       assert.equal(await pty.kill(second.pid), true);
       await fails(second.wait(), "CommandExitError", /killed/);
     });

@@ -67,6 +67,8 @@ def test_the_clients_are_the_pinned_ones(packages, python):
 
 @pytest.mark.parametrize("case", CASES + SCRIPTED)
 def test_client_is_content(packages, e2b, case):
+    if case in ("code", "new_token") and "WALDO_TEST_ENVD" in os.environ:
+        pytest.skip("the interpreter is not part of envd, and envd keeps the token it has")
     javascript(case, packages, e2b)
     nothing_is_left(e2b)
 

@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 KEY = {"X-API-Key": "e2b_0123456789"}
 CONNECT = "application/connect+json"
 TOKEN = "ab" * 32
+OURS = pytest.mark.skipif("WALDO_TEST_ENVD" in os.environ, reason="looks at what is only ours")
 
 
 def ask(standin, method, path, body=None, headers=None):
@@ -122,6 +123,7 @@ def machine(e2b):
 
 # --- bytes ---------------------------------------------------------------------------------------------------
 
+@OURS
 def test_documented_command_is_byte_exact(machine):
     body = frame({"process": {"cmd": "/bin/bash", "args": ["-l", "-c", "echo hi"]}, "stdin": False})
     assert len(body) == 79 and body[:5] == bytes.fromhex("000000004a")
@@ -153,7 +155,7 @@ def test_documented_ends(machine):
     assert len(frame(late[0][1])) == 5 + 76
     assert machine.start("/bin/sleep", "60", Connect_Timeout_Ms="200")[1:] == late
     assert machine.call("/process.Process/List", {}) == (200, {})
-    assert machine.start("/bin/sleep", "60", Connect_Timeout_Ms="0") == late  # and it runs on without a limit
+    assert machine.start("/bin/sleep", "60", Connect_Timeout_Ms="0")[-1:] == late  # and it runs on without a limit
     assert len(machine.call("/process.Process/List", {})[1]["processes"]) == 1
 
 
@@ -267,6 +269,7 @@ def test_traffic_token(e2b):
 
 # --- machines ------------------------------------------------------------------------------------------------
 
+@OURS
 def test_machines_are_apart(e2b, machine):
     other = Machine(e2b)
     assert machine.sh("echo x >/tmp/mine; echo x >~/mine; ls /dev/shm /tmp ~")[0].count("mine") == 2
@@ -293,6 +296,7 @@ def pids_of(standin):
     return [int(pid) for machine in json.loads(standin.ask("GET", "/_processes/list")).values() for pid in machine]
 
 
+@OURS
 def test_nothing_outlives_a_machine(e2b, machine):
     assert e2b.ask("GET", "/_processes") == b"3"
     machine.sh("setsid sleep 1000 >/dev/null 2>&1 </dev/null & nohup sleep 1000 >/dev/null 2>&1 &")
@@ -306,6 +310,7 @@ def test_nothing_outlives_a_machine(e2b, machine):
     assert gone(pids) and late.ask("GET", "/health")[0] == 502
 
 
+@OURS
 @pytest.mark.parametrize("how", ["kill", "stop"])
 def test_nothing_outlives_the_standin(how):
     with contextlib.ExitStack() as stack:
@@ -400,8 +405,8 @@ def test_the_end_waits_for_the_pipes(machine):
 
 
 def test_keepalives_and_chunks(machine):
-    found = machine.start("/bin/sleep", "0.7", Keepalive_Ping_Interval="0.2")
-    assert found.count((0, {"event": {"keepalive": {}}})) >= 2
+    found = machine.start("/bin/sleep", "2.5", Keepalive_Ping_Interval="1")
+    assert found.count((0, {"event": {"keepalive": {}}})) == 2
     sizes = [len(base64.b64decode(value["event"]["data"]["stdout"])) for _, value in machine.start(
         "/usr/bin/head", "-c", "200000", "/dev/zero") if "data" in value.get("event", {})]
     assert sum(sizes) == 200000 and max(sizes) == 32768
@@ -437,6 +442,7 @@ def test_answers_are_packed_when_asked(machine):
     assert machine.call("/process.Process/List", b"")[0] == 400
 
 
+@OURS
 def test_a_broken_upload_leaves_a_part(machine):
     machine.ask("POST", "/files?path=f", b"whole content", Content_Type="application/octet-stream")
     with socket.create_connection(("127.0.0.1", machine.standin.port), 30) as connection:
@@ -538,6 +544,7 @@ def test_creation_without_an_answer(e2b):
     assert len(found) == 1 and found[0]["state"] == "running"
 
 
+@OURS
 def test_settings(e2b):
     e2b.control(clock_skew_s=86400, disk_bytes=1 << 20, concurrent=1)
     machine = Machine(e2b)

@@ -1,12 +1,14 @@
 """The first program inside a machine: its network card, and what it finds there when it starts.
 
-Its only argument is the number of a listening Unix socket: the network card. A connection begins with a line `PORT n`;
-one n is the daemon itself, every other one a TCP port of the machine, answered `open` or `closed` first.
+Its argument is the number of a listening Unix socket: the network card. A connection begins with a line `PORT n`; one n
+is the daemon itself, every other one a TCP port of the machine, answered `open` or `closed` first. With a second
+argument, the provider's own daemon, this program is the network card only.
 """
 import os
 import resource
 import select
 import socket
+import subprocess
 import sys
 
 import http1
@@ -80,9 +82,14 @@ def furnish():
             users.own(path, users.find("user"))
 
 
-def serve(peer, daemon_port):
+def serve(peer, daemon_port, *words):
+    """`words` are those that the provider's own daemon wants behind its name."""
     os.umask(0o022)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     furnish()
+    if len(sys.argv) > 2:
+        daemon_port = None
+        subprocess.Popen([sys.argv[2], *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL)
     Server(int(sys.argv[1]), peer, daemon_port).serve_forever(poll_interval=60)

@@ -62,7 +62,7 @@ class Connection(http1.Reader):
         try:
             self.request.connect(machine.address)
             self.request.sendall(b"PORT %d\n" % port)
-            if port != machine.daemon_port and self.line() != "open":
+            if (port != machine.daemon_port or machine.real) and self.line() != "open":
                 raise ConnectionRefusedError
         except BaseException:
             self.request.close()
@@ -113,6 +113,7 @@ class Machine:
     spawner = None
     folder, program = None, None  # of the daemon: a folder below tests/standins, a file in it
     daemon_port = None  # answered by the daemon itself
+    real = None  # the provider's own daemon, to be run in place of ours
 
     def __init__(self, name, disk=None):
         self.name, self.state, self.ends = name, "starting", float("inf")
@@ -128,11 +129,13 @@ class Machine:
         inside = []
         for folder in ("common", self.folder):
             inside += ["--ro-bind", str(STANDINS / folder), f"{mine}/{folder}"]
+        if self.real:
+            inside += ["--ro-bind", str(self.real), f"{mine}/real"]
         if disk:
             inside += ["--size", str(disk), "--tmpfs", "/workspace"]
         who = AS_ROOT if os.getuid() == 0 else AS_OTHERS
         return ["bwrap", *ROOT, *inside, *who, "/usr/bin/python3", "-B", f"{mine}/{self.folder}/{self.program}",
-                str(listener)]
+                str(listener), *([f"{mine}/real"] if self.real else [])]
 
     def processes(self):
         """The numbers of all its processes, bubblewrap's and envd's among them."""

@@ -1,11 +1,11 @@
 """A stand-in for E2B that really runs commands: control plane and data plane on one port, machines by bubblewrap.
 
-    /usr/bin/python3 server.py [--tls CERT KEY] [--until-eof]
+    /usr/bin/python3 server.py [--tls CERT KEY] [--until-eof] [--envd FILE]
 
 Prints `PORT n` and `CONTROL n`, as every stand-in does (common/http1.py). A request goes to the control plane
 (cloud.py) unless E2b-Sandbox-Id and E2b-Sandbox-Port, a host `PORT-ID.DOMAIN`, or the signature of a file URL name a
 machine (vms.py), in which envd (envd/) answers; proxy.py is between. Templates: base, and code-interpreter-v1 with a
-Python on port 49999.
+Python on port 49999. With FILE, a build of the provider's own envd, that one runs in the machines.
 
     POST /_control  {"faults": [..]} queues faults, see docs/adding-a-stand-in.md; {"release": true} ends stalls;
                     at once, ID may be "*": {"vanish": ID} ends a machine, {"pause": ID} freezes it,
@@ -36,6 +36,7 @@ import frames  # noqa: E402
 import http1  # noqa: E402
 import proxy  # noqa: E402
 import send  # noqa: E402
+import vms  # noqa: E402
 
 SETTINGS = {"key": None, "no_v2": False, "concurrent": None, "templates": [], "max_timeout_s": 86400,
             "disk_bytes": None, "clock_skew_s": 0, "spaces": False, "record": True}
@@ -136,6 +137,8 @@ def command(pid):
 
 
 if __name__ == "__main__":
+    if "--envd" in sys.argv:
+        vms.Vm.real = pathlib.Path(sys.argv[sys.argv.index("--envd") + 1]).resolve()
     http1.serve(Handler, sys.argv[1:])
     STATE.cloud.fleet.end_all()
     os._exit(0)  # there are threads that wait for machines

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import secrets
+import time
 
 import machines
 
@@ -27,11 +28,23 @@ class Vm(machines.Machine):
 
     def init(self, **message):
         """Tell envd what it must know; returns when it runs."""
-        connection = machines.Connection(self, self.daemon_port)
+        connection = self.reach()
         with connection.request:
             connection.request.settimeout(30)
-            headers = [("X-Access-Token", self.old)] if self.old else []
-            connection.ask("POST", "/init", headers, json.dumps({"accessToken": self.token, **message}).encode())
+            headers = [("Host", "envd"), ("Content-Type", "application/json"), ("X-Access-Token", self.old or "")]
+            message |= {"accessToken": self.token} if self.token else {}
+            connection.ask("POST", "/init", headers, json.dumps(message).encode())
             if connection.answer()[0] != 204:
                 raise OSError("envd does not start")
         self.old, self.state = self.token, "running"
+
+    def reach(self):
+        """A connection to envd; one that is not ours takes a while until it listens."""
+        late = time.monotonic() + 30
+        while True:
+            try:
+                return machines.Connection(self, self.daemon_port)
+            except ConnectionRefusedError:
+                if time.monotonic() > late:
+                    raise
+                time.sleep(0.01)

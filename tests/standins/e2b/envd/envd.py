@@ -145,4 +145,4 @@ def start_interpreter():
 
 
 if __name__ == "__main__":
-    inside.serve(Peer, PORT)
+    inside.serve(Peer, PORT, "-isnotfc", "-no-cgroups", "-port", str(PORT))
