@@ -181,7 +181,6 @@ void expect_in_any_dress(const char *options_model, const char *content_type, wa
                          const char *torn_behind, const char *expected)
 {
     static const char *const ends[] = { "\n", "\r\n", "\r" };
-    static const char *const marks[] = { "", "\xEF\xBB\xBF" };
     char torn[64];
     const struct {
         const char *from;
@@ -194,25 +193,22 @@ void expect_in_any_dress(const char *options_model, const char *content_type, wa
 
     snprintf(torn, sizeof torn, "%s\ndata: ", torn_behind != NULL ? torn_behind : "");
     for (size_t i = 0; i < WALDO__COUNT(ends); i++) {
+        waldo__buf changed = WALDO__BUF_INIT(1 << 20);
         char comment[32];
 
         snprintf(comment, sizeof comment, "%s: keep-alive%s", ends[i], ends[i]);
-        for (size_t k = 0; k < WALDO__COUNT(marks); k++) {
-            expect_dress(options_model, content_type, body, marks[k], ends[i], expected);
-            expect_dress(options_model, content_type, body, marks[k], comment, expected);
-        }
+        expect_dress(options_model, content_type, body, "", ends[i], expected);
+        expect_dress(options_model, content_type, body, "\xEF\xBB\xBF", comment, expected);
         if (torn_behind != NULL) {
             expect_dress(options_model, "", waldo__str_trim(body), "", ends[i], expected);
         }
-        for (size_t k = 0; k < WALDO__COUNT(forms) - (torn_behind == NULL); k++) {
-            waldo__buf changed = WALDO__BUF_INIT(1 << 20);
-
-            change_words(body, forms[k].from, forms[k].to, &changed);
+        if (forms[i].from != NULL) {
+            change_words(body, forms[i].from, forms[i].to, &changed);
             assert_int_not_equal(changed.len, body.len);
             expect_dress(options_model, content_type, waldo__buf_str(&changed), "", ends[i],
                          expected);
-            waldo__buf_free(&changed);
         }
+        waldo__buf_free(&changed);
     }
 }
 
