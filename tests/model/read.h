@@ -25,9 +25,9 @@ void expect_answer(const char *options_model, const char *content_type, waldo_st
 
 /*
  * The same for a stream in every dress that official decoders take: each line end, plain and with a
- * byte order mark and comments; without the space behind the colon, with lines of other fields; and,
- * unless torn_behind is NULL, without the last blank line, and with JSON that goes on in another
- * data line behind this text.
+ * byte order mark and comments; without the space behind the colon, with lines of other fields;
+ * and, unless torn_behind is NULL, without the last blank line, and with JSON that goes on in
+ * another data line behind this text.
  */
 void expect_in_any_dress(const char *options_model, const char *content_type, waldo_str body,
                          const char *torn_behind, const char *expected);
