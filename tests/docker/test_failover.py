@@ -18,7 +18,9 @@ def kill_container(engine):
     (f"docker:{IMAGE}", "local:"),
     (f"docker:{IMAGE},lease=600", "local:"),
     ("local:", f"docker:{IMAGE}"),
-], ids=["docker-local", "kept-local", "local-docker"])
+    ("local:", f"docker:{IMAGE},hand=never"),
+    (f"docker:{IMAGE}", f"docker:{IMAGE}"),
+], ids=["docker-local", "kept-local", "local-docker", "local-plain", "docker-docker"])
 def test_the_run_goes_on(waldo, engine, chat, tmp_path, kill_container, first, second):
     kill = kill_local if first == "local:" else kill_container
     go_on(waldo, chat, tmp_path, first, second, kill, {"DOCKER_HOST": engine.url})

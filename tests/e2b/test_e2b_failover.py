@@ -44,6 +44,12 @@ def test_from_local_to_e2b(waldo, chat, e2b, tmp_path, place):
     empty(e2b)
 
 
+def test_from_one_to_the_next_at_e2b(waldo, chat, e2b, tmp_path, place):
+    text, env = place
+    go_on(waldo, chat, tmp_path, text, text, vanish(e2b), env)
+    empty(e2b)
+
+
 @pytest.mark.parametrize("refusal", [
     {"status": 429}, {"status": 503}, {"status": 401}, {"status": 500},
 ], ids=lambda fault: str(fault["status"]))
