@@ -79,7 +79,7 @@ static int bury(waldo_sandbox *sandbox, const waldo_error *why)
     sandbox->hand = NULL;
     sandbox->scratch = NULL;
     sandbox->saved = NULL;
-    sandbox->was_open = sandbox->reuse_capture = 0;
+    sandbox->was_open = sandbox->reuse_capture = sandbox->pausing = sandbox->resuming = 0;
     sandbox->isolation = WALDO_ISOLATION_ANY;
     sandbox->info = (waldo_machine_info){ .size = 0 };
     waldo__random_word(sandbox->id, sizeof sandbox->id - 1);
