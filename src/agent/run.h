@@ -122,6 +122,7 @@ struct waldo_run {
     waldo_generation *asked;     /* the request that a function of the host answers */
     waldo__task source_task;
     waldo_reader *reader;
+    waldo__buf delta; /* scrubbed, on its way to its event; while an answer comes */
     waldo__scrubber text_scrubber;
     waldo__scrubber reasoning_scrubber;
     waldo__buf key_name; /* slab name of the key in use */

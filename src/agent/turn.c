@@ -71,20 +71,16 @@ static waldo_status fetch_key(waldo_run *run, int renew, waldo_error **ret_err)
 static void scrub_delta(waldo_run *run, waldo__scrubber *scrubber, waldo_event_kind kind,
                         waldo_str text)
 {
-    waldo__buf clean = WALDO__BUF_INIT(ANSWER_MAX);
-
-    run->events.lost |= waldo__scrubber_feed(scrubber, text, &clean) != WALDO_OK;
-    waldo__events_delta(&run->events, kind, waldo__buf_str(&clean));
-    waldo__buf_free(&clean);
+    waldo__buf_clear(&run->delta);
+    run->events.lost |= waldo__scrubber_feed(scrubber, text, &run->delta) != WALDO_OK;
+    waldo__events_delta(&run->events, kind, waldo__buf_str(&run->delta));
 }
 
 static void flush_scrubber(waldo_run *run, waldo__scrubber *scrubber, waldo_event_kind kind)
 {
-    waldo__buf clean = WALDO__BUF_INIT(ANSWER_MAX);
-
-    run->events.lost |= waldo__scrubber_finish(scrubber, &clean) != WALDO_OK;
-    waldo__events_delta(&run->events, kind, waldo__buf_str(&clean));
-    waldo__buf_free(&clean);
+    waldo__buf_clear(&run->delta);
+    run->events.lost |= waldo__scrubber_finish(scrubber, &run->delta) != WALDO_OK;
+    waldo__events_delta(&run->events, kind, waldo__buf_str(&run->delta));
 }
 
 static waldo_status on_delta(void *userdata, waldo_delta_kind kind, waldo_str text)
@@ -297,6 +293,7 @@ static void take_response(waldo_run *run, const waldo_response *response)
 
     flush_scrubber(run, &run->reasoning_scrubber, WALDO_EVENT_REASONING);
     flush_scrubber(run, &run->text_scrubber, WALDO_EVENT_TEXT);
+    waldo__buf_free(&run->delta);
     status = add_response_items(run, response);
     waldo__run_record_usage(run, &response->usage);
     if (status != WALDO_OK) {
@@ -576,6 +573,7 @@ void waldo__run_drop_request(waldo_run *run)
     waldo_error_free(run->read_error);
     run->read_error = NULL;
     free_reader(run);
+    waldo__buf_free(&run->delta);
     waldo__buf_free(&run->head);
     waldo__buf_free(&run->refusal);
 }
@@ -587,6 +585,7 @@ void waldo__turn_init(waldo_run *run)
     waldo__buf_init_wiped(&run->head, HEAD_MAX);
     waldo__buf_init_wiped(&run->refusal, REFUSAL_MAX);
     waldo__buf_init(&run->answer, ANSWER_MAX);
+    waldo__buf_init(&run->delta, ANSWER_MAX);
     waldo__buf_init(&run->key_name, HEAD_MAX);
     run->usage = run->new_usage = waldo__no_usage;
     run->context_tokens = -1;

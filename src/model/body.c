@@ -145,6 +145,7 @@ static waldo_status feed_bytes(waldo__body *body, waldo_str bytes)
     if (body->kind != WALDO__BODY_UNKNOWN && body->preview.len < PREVIEW_MAX) {
         size_t room = PREVIEW_MAX - body->preview.len;
 
+        waldo__buf_reserve(&body->preview, room); /* it will be full */
         waldo__buf_add(&body->preview, bytes.ptr, bytes.len < room ? bytes.len : room);
     }
     if (body->kind == WALDO__BODY_JSON) {

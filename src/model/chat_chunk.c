@@ -313,8 +313,13 @@ waldo_status waldo__chat_read_piece(waldo_reader *reader, waldo_str piece)
         return waldo__body_add_text(&reader->body, &reader->reasoning, WALDO_DELTA_REASONING,
                                     piece);
     }
-    status = waldo__model_text_plain(piece, &args);
-    fragment.args = waldo__buf_str(&args);
+    /* Nearly always nothing in it must be replaced, and no copy is needed. */
+    fragment.args = piece;
+    status = WALDO_OK;
+    if (waldo__model_text_has_mark(piece)) {
+        status = waldo__model_text_plain(piece, &args);
+        fragment.args = waldo__buf_str(&args);
+    }
     status = status == WALDO_OK ? add_fragment(reader, &fragment)
                                 : waldo__body_fail_memory(&reader->body, status);
     waldo__buf_free(&args);

@@ -120,11 +120,18 @@ static waldo_status add_pair(waldo__buf *out, unsigned high, unsigned low)
     return waldo__buf_add(out, bytes, sizeof bytes);
 }
 
+int waldo__model_text_has_mark(waldo_str piece)
+{
+    return waldo__str_find(piece, MARK[0]) < piece.len;
+}
+
 waldo_status waldo__model_text_plain(waldo_str piece, waldo__buf *out)
 {
-    size_t kept = 0, at = waldo__str_find(piece, MARK[0]);
+    size_t kept = 0, at = piece.len;
 
-    at = at < piece.len ? waldo__str_search(piece, WALDO__S(MARK), at) : at;
+    if (waldo__model_text_has_mark(piece)) {
+        at = waldo__str_search(piece, WALDO__S(MARK), 0);
+    }
     while (at < piece.len) {
         if (mark_at(piece, at) >= 0) {
             waldo__buf_add(out, piece.ptr + kept, at - kept);

@@ -24,6 +24,9 @@ waldo_status waldo__model_text_add(waldo__model_text *text, waldo_str piece);
 /* After the last piece. */
 waldo_status waldo__model_text_end(waldo__model_text *text);
 
+/* 0: nothing in it would be replaced by waldo__model_text_plain(). */
+int waldo__model_text_has_mark(waldo_str piece);
+
 /* Append a piece of something else, in which each mark becomes U+FFFD. */
 waldo_status waldo__model_text_plain(waldo_str piece, waldo__buf *out);
 
