@@ -187,14 +187,3 @@ void waldo__e2b_about(const e2b_place *place, waldo__api_call *call, const char 
         waldo__api_tell(&api, place->env, place, &request, words);
     }
 }
-
-void waldo__e2b_remove(const e2b_place *place, const char *body)
-{
-    const waldo__api_request request = { .method = "POST",
-                                         .path = "/filesystem.Filesystem/Remove",
-                                         .user = "root",
-                                         .kind = E2B_DAEMON,
-                                         .replay = WALDO__REPLAY_SAFE };
-
-    waldo__api_tell(&api, place->env, place, &request, body);
-}

@@ -10,6 +10,8 @@
 
 enum { PIECE = 512 * 1024, START_MS = 20000, IDLE_MS = 70000, WHY_MS = 5000 };
 
+#define NOBODY ": there is no hand, or another process opened the same machine at this moment"
+
 typedef enum stage { STARTING, OPEN, OVER } stage;
 
 struct e2b_channel {
@@ -58,12 +60,17 @@ static void over(e2b_channel *ch, const char *what)
 
 static void on_health(void *userdata, waldo_status status, const waldo_error *error)
 {
+    e2b_channel *ch = userdata;
+    const char *what = "the stream broke, and nobody answers for the sandbox";
+
     (void)error;
-    over(userdata, status == WALDO_OK ? "the stream broke, but the sandbox is there"
-                   : status == WALDO_ELOST
-                       ? "the sandbox is gone: it was killed or paused, or its "
-                         "time is over"
-                       : "the stream broke, and nobody answers for the sandbox");
+    if (status == WALDO_OK) {
+        what = ch->pipe.got_bytes ? "the stream broke, but the sandbox is there"
+                                  : "the stream broke" NOBODY;
+    } else if (status == WALDO_ELOST) {
+        what = "the sandbox is gone: it was killed or paused, or its time is over";
+    }
+    over(ch, what);
 }
 
 /* A stream that ended without a word: is the sandbox still there? error is taken. */
@@ -117,7 +124,7 @@ static void too_late(void *userdata)
 static waldo_status on_event(void *userdata, e2b_event event, int64_t number, waldo_str text)
 {
     e2b_channel *ch = userdata;
-    char what[128];
+    char what[256];
 
     if (event == E2B_STARTED && ch->stage == STARTING) {
         ch->pid = number;
@@ -126,8 +133,8 @@ static waldo_status on_event(void *userdata, e2b_event event, int64_t number, wa
         waldo__timer_disarm(ch->place.env->loop, &ch->timer);
         ch->opened(ch->userdata, WALDO_OK, NULL);
     } else if (event == E2B_ENDED && ch->stage == OPEN) {
-        snprintf(what, sizeof what, "the hand's stream ended with its process (%.*s)",
-                 (int)(text.len < 60 ? text.len : 60), text.ptr);
+        snprintf(what, sizeof what, "the hand's stream ended with its process (%.*s)%s",
+                 (int)(text.len < 60 ? text.len : 60), text.ptr, ch->pipe.got_bytes ? "" : NOBODY);
         ch->stage = OVER;
         over(ch, what);
     } else if (event == E2B_OUTPUT) {
@@ -147,6 +154,9 @@ static waldo_status on_bytes(void *userdata, waldo_str bytes)
 
     waldo__pipe_enter(&ch->pipe);
     status = waldo__e2b_stream_feed(&ch->stream, bytes, on_event, ch);
+    if (status == WALDO_OK && waldo__connect_ended(&ch->stream.frames)) {
+        on_over(ch, WALDO_OK, NULL); /* whatever the connection does */
+    }
     return waldo__pipe_leave(&ch->pipe) ? status : WALDO_OK;
 }
 
@@ -206,12 +216,16 @@ waldo_channel *waldo__e2b_channel_base(e2b_channel *channel)
     return &channel->pipe.base;
 }
 
-/* As root, for the durable hand believes nobody else who brings a stream. */
+/*
+ * As root, for the durable hand believes nobody else who brings a stream; its file is gone when it
+ * runs.
+ */
 waldo_status waldo__e2b_channel_new(const e2b_place *place, const e2b_channel_options *options,
                                     waldo__api_fn done, void *userdata, e2b_channel **ret_channel)
 {
     static const waldo__pipe_fns fns = { send_piece, pause_stream, release };
-    static const char script[] = "chmod 755 \"$0\" && exec \"$0\" attach \"$1\"";
+    static const char script[] = "chmod 755 \"$0\" && exec 3<\"$0\" && rm -f \"$0\" && "
+                                 "exec /proc/self/fd/3 attach \"$1\"";
     const char *const args[] = { options->hand, options->address, NULL };
     int64_t start_ms = options->start_ms > 0 ? options->start_ms : START_MS;
     waldo__api_request limits = { .what = "the hand's stream", .user = "root" };

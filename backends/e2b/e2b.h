@@ -43,8 +43,6 @@ void waldo__e2b_call_init(waldo__api_call *call, const e2b_place *place, void *u
 void waldo__e2b_about(const e2b_place *place, waldo__api_call *call, const char *method,
                       const char *what, const char *words, int64_t deadline_ns, waldo__api_fn done);
 
-void waldo__e2b_remove(const e2b_place *place, const char *body); /* a file in it, the same way */
-
 /* ---- processes in the sandbox (envd.c) ---- */
 
 typedef enum e2b_event { E2B_STARTED, E2B_OUTPUT, E2B_DIAGNOSTIC, E2B_ENDED } e2b_event;

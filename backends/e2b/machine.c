@@ -16,6 +16,7 @@ static void quiet(waldo_machine *machine)
     waldo__task_cancel(loop, &machine->task);
     waldo__task_cancel(loop, &machine->text_task);
     waldo__timer_disarm(loop, &machine->life_timer);
+    waldo__finder_free(&machine->finder);
     for (size_t i = 0; i < E2B_PARTS; i++) {
         waldo__api_call_free(&machine->calls[i]);
     }
@@ -35,7 +36,6 @@ static void machine_free(waldo_machine *machine)
     }
     waldo__buf_free(&machine->create);
     waldo__buf_free(&machine->text);
-    waldo__finder_free(&machine->finder);
     waldo__free(machine);
 }
 
@@ -160,17 +160,32 @@ static void no_channel(void *userdata)
     on_channel(userdata, WALDO_ENOMEM, NULL);
 }
 
+/* The hand's file is there. */
+static void on_brought(void *userdata, waldo_status status, const waldo_error *error)
+{
+    waldo_machine *machine = userdata;
+    const e2b_channel_options options = { .hand = machine->path, .address = machine->address };
+
+    machine->brought = 0;
+    if (status != WALDO_OK) {
+        on_channel(machine, status, error);
+    } else if (waldo__e2b_channel_new(&machine->place, &options, on_channel, machine,
+                                      &machine->channel) != WALDO_OK) {
+        waldo__task_init(&machine->task, no_channel, machine);
+        waldo__task_queue(machine->place.env->loop, &machine->task);
+    }
+}
+
 static void e2b_channel_op(waldo_machine *machine, const waldo_backend_call *call,
                            waldo_backend_channel_fn done)
 {
-    const e2b_channel_options options = { .hand = machine->path, .address = machine->address };
-
     machine->channel_done = done;
     machine->channel_userdata = call->userdata;
-    if (waldo__e2b_channel_new(&machine->place, &options, on_channel, machine, &machine->channel) !=
-        WALDO_OK) {
-        waldo__task_init(&machine->task, no_channel, machine);
-        waldo__task_queue(machine->place.env->loop, &machine->task);
+    machine->deadline_ns = call->deadline_ns;
+    if (machine->brought) {
+        on_brought(machine, WALDO_OK, NULL);
+    } else {
+        waldo__e2b_bring(machine, on_brought);
     }
 }
 
@@ -294,18 +309,6 @@ static int is_ours(const waldo_machine *machine)
            !waldo__loop_forked(machine->place.env->loop);
 }
 
-/* What was put into somebody else's is taken out; the copy goes with the hand. */
-static void clean(waldo_machine *machine)
-{
-    waldo__buf body = WALDO__BUF_INIT(TEXT_MAX);
-
-    if (machine->finder.reached && machine->path[0] != '\0') {
-        waldo__buf_printf(&body, "{\"path\":\"%s\"}", machine->path);
-        waldo__e2b_remove(&machine->place, waldo__buf_str(&body).ptr);
-        waldo__buf_free(&body);
-    }
-}
-
 static void e2b_close(waldo_machine *machine, const waldo_backend_call *call,
                       waldo_backend_done_fn done)
 {
@@ -316,7 +319,6 @@ static void e2b_close(waldo_machine *machine, const waldo_backend_call *call,
                          machine->deadline_ns, closed);
         return;
     }
-    clean(machine);
     waldo__task_init(&machine->task, nothing_to_end, machine);
     waldo__task_queue(machine->place.env->loop, &machine->task);
 }
@@ -336,7 +338,6 @@ static void e2b_detach(waldo_machine *machine)
         waldo__e2b_put_seconds(machine, "timeout", &machine->text);
         waldo__e2b_about(&machine->place, NULL, "POST", "/timeout",
                          waldo__buf_str(&machine->text).ptr, 0, NULL);
-        clean(machine);
     }
     machine_free(machine);
 }

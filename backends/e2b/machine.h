@@ -4,7 +4,7 @@
 
 #include "e2b.h"
 
-enum { E2B_MADE_MS = 120000, E2B_LIFE_MS = 300000, E2B_PARTS = 3 };
+enum { E2B_MADE_MS = 120000, E2B_LIFE_MS = 300000, E2B_PARTS = 4 };
 
 struct waldo_machine {
     e2b_place place;
@@ -18,6 +18,7 @@ struct waldo_machine {
     char path[E2B_WORD_MAX + 24];
     char address[E2B_WORD_MAX + 8];
     unsigned pending; /* parts of the preparation */
+    int brought;      /* the hand's file is there, for one channel */
     int64_t deadline_ns;
     waldo__task task; /* of done */
     waldo_backend_done_fn done;
@@ -37,6 +38,9 @@ struct waldo_machine {
 /* Make or reach it; machine->task completes. On failure nothing was begun. */
 waldo_status waldo__e2b_begin(waldo_machine *machine, const waldo_backend_spec *spec,
                               waldo_str saved, waldo_error **ret_err);
+
+/* Put the hand's file for the next stream into the sandbox. */
+void waldo__e2b_bring(waldo_machine *machine, waldo__api_fn done);
 
 /* "allow_internet_access" and so on, for a new sandbox or (update) one that is there. */
 void waldo__e2b_put_net(waldo__json_writer *jw, waldo_net net, const char *const *hosts,

@@ -107,7 +107,10 @@ static waldo_status on_hand_bytes(void *userdata, waldo_str bytes)
 {
     waldo_machine *machine = userdata;
 
-    return waldo__e2b_stream_feed(&machine->hand, bytes, on_hand_event, machine);
+    waldo_status status = waldo__e2b_stream_feed(&machine->hand, bytes, on_hand_event, machine);
+
+    return status == WALDO_OK && waldo__connect_ended(&machine->hand.frames) ? WALDO_EPROTO
+                                                                             : status;
 }
 
 static void on_hand_over(void *userdata, waldo_status status, const waldo_error *error)
@@ -123,24 +126,24 @@ static void on_hand_over(void *userdata, waldo_status status, const waldo_error 
 }
 
 /*
- * As the user, from a copy of its own: the file that root runs is nobody else's. Of two hands with
- * one address the second ends at once. Somebody else's machine keeps nothing of it.
+ * From a file of the user's own; the one that root will run is nobody else's. Of two hands with one
+ * address the second ends at once. No file is left behind.
  */
 static void start_hand(waldo_machine *machine)
 {
-    static const char script[] = "grep -qs \"@$1\\$\" /proc/net/unix && exit\n"
-                                 "cp \"$0\" \"$0-u\" && chmod 700 \"$0-u\" || exit\n"
-                                 "[ -n \"$3\" ] || exec \"$0-u\" durable \"$1\" \"$2\"\n"
-                                 "\"$0-u\" durable \"$1\" \"$2\"; rm -f \"$0-u\"";
+    static const char script[] = "grep -qs \"@$1\\$\" /proc/net/unix && rm -f \"$0\" && exit\n"
+                                 "chmod 700 \"$0\" && exec 3<\"$0\" && rm -f \"$0\" && "
+                                 "exec /proc/self/fd/3 durable \"$1\" \"$2\"";
     const waldo__api_request limits = { .what = "starting the hand",
                                         .user = machine->place.user,
                                         .ms = E2B_SLOW_MS,
                                         .deadline_ns = machine->deadline_ns };
     int64_t usual_ms = machine->finder.foreign ? STAYS_MS : E2B_LIFE_MS;
     char lease[24];
-    const char *const args[] = { machine->path, machine->address, lease,
-                                 machine->finder.foreign ? "leave nothing" : NULL, NULL };
+    char path[2 * E2B_WORD_MAX];
+    const char *const args[] = { path, machine->address, lease, NULL };
 
+    snprintf(path, sizeof path, "%s-u", machine->path);
     snprintf(lease, sizeof lease, "%lld",
              (long long)(machine->finder.lease_ms > 0 ? machine->finder.lease_ms : usual_ms));
     waldo__e2b_stream_start(&machine->hand, &limits, script, args, 0, on_hand_bytes, on_hand_over);
@@ -171,10 +174,36 @@ static void on_folder(void *userdata, waldo_status status, const waldo_error *er
     on_part(userdata, status == WALDO_EEXISTS ? WALDO_OK : status, error);
 }
 
+/* One for the user, who runs the durable hand, or for root, who brings its streams. */
+static void bring(waldo_machine *machine, waldo__api_call *call, const char *user,
+                  const char *suffix, waldo__api_fn done)
+{
+    const waldo__hand_program *hand = waldo__hand_native();
+    char path[4 * E2B_WORD_MAX];
+    const waldo__api_request request = { .method = "POST",
+                                         .path = path,
+                                         .what = "putting the hand into the sandbox",
+                                         .type = "application/octet-stream",
+                                         .kind = E2B_DAEMON,
+                                         .replay = WALDO__REPLAY_SAFE,
+                                         .ms = E2B_SLOW_MS,
+                                         .deadline_ns = machine->deadline_ns };
+
+    snprintf(path, sizeof path, "/files?path=%s%s&username=%s", machine->path, suffix, user);
+    waldo__buf_clear(&call->body);
+    waldo__buf_add(&call->body, hand->image, hand->len);
+    waldo__api_call_start(call, &request, done);
+}
+
+void waldo__e2b_bring(waldo_machine *machine, waldo__api_fn done)
+{
+    bring(machine, &machine->calls[0], "root", "", done);
+    machine->brought = 1;
+}
+
 static void prepare(void *userdata)
 {
     waldo_machine *machine = userdata;
-    const waldo__hand_program *hand = waldo__hand_native();
     waldo__api_call *calls = machine->calls;
     waldo__api_request request = { .method = "POST",
                                    .path = "/filesystem.Filesystem/MakeDir",
@@ -184,22 +213,15 @@ static void prepare(void *userdata)
                                    .replay = WALDO__REPLAY_SAFE,
                                    .ms = E2B_SLOW_MS,
                                    .deadline_ns = machine->deadline_ns };
-    char path[3 * E2B_WORD_MAX];
 
     snprintf(machine->path, sizeof machine->path, "/tmp/.waldo-hand-%s", machine->finder.mine);
     snprintf(machine->address, sizeof machine->address, "waldo-%s", machine->finder.run);
     machine->status = WALDO_OK;
-    machine->pending = 2;
+    machine->pending = 3;
     waldo__buf_puts(&calls[1].body, "{\"path\":\"/workspace\"}");
     waldo__api_call_start(&calls[1], &request, on_folder);
-    snprintf(path, sizeof path, "/files?path=%s&username=root", machine->path);
-    request.path = path;
-    request.what = "putting the hand into the sandbox";
-    request.type = "application/octet-stream";
-    request.user = NULL;
-    waldo__buf_clear(&calls[0].body);
-    waldo__buf_add(&calls[0].body, hand->image, hand->len);
-    waldo__api_call_start(&calls[0], &request, on_part);
+    bring(machine, &calls[3], machine->place.user, "-u", on_part);
+    waldo__e2b_bring(machine, on_part);
     if (machine->finder.made && waldo__e2b_seconds(machine) > E2B_MADE_MS / 1000) {
         machine->pending++;
         waldo__e2b_put_seconds(machine, "timeout", &calls[2].body);
@@ -376,7 +398,8 @@ waldo_status waldo__e2b_begin(waldo_machine *machine, const waldo_backend_spec *
 {
     static const waldo__finder_fns fns = { create, look, inspect, reach, discard, prepare, opened };
     waldo__finder *finder = &machine->finder;
-    waldo_status status = waldo__finder_init(finder, "e2b", &fns, machine, spec, saved, ret_err);
+    waldo_status status = waldo__finder_init(finder, machine->place.env->loop, "e2b", &fns, machine,
+                                             spec, saved, ret_err);
 
     if (finder->user[0] != '\0') {
         waldo__take_word(machine->place.user, waldo__str(finder->user));

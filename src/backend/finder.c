@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-enum { SAVED_MAX = 4096 };
+enum { SAVED_MAX = 4096, SETTLE_MS = 1000 };
 
 int waldo__take_word(char to[WALDO__WORD_MAX], waldo_str word)
 {
@@ -39,18 +39,22 @@ static waldo_status take_saved(waldo__finder *finder, waldo_str saved, waldo_err
     return status;
 }
 
-waldo_status waldo__finder_init(waldo__finder *finder, const char *backend,
+static void look_by_name(void *userdata);
+
+waldo_status waldo__finder_init(waldo__finder *finder, waldo__loop *loop, const char *backend,
                                 const waldo__finder_fns *fns, void *owner,
                                 const waldo_backend_spec *spec, waldo_str saved,
                                 waldo_error **ret_err)
 {
     *finder = (waldo__finder){ .backend = backend,
+                               .loop = loop,
                                .fns = fns,
                                .owner = owner,
                                .name = waldo__strdup(spec->name),
                                .lease_ms = spec->lease_ms,
                                .lease_asked = (spec->flags & WALDO_BACKEND_LEASE) != 0,
                                .find = (spec->flags & WALDO_BACKEND_FIND) != 0 };
+    waldo__timer_init(&finder->settle, look_by_name, finder);
     waldo__take_word(finder->run, waldo__str(spec->id));
     waldo__take_word(finder->mine, waldo__str(spec->id));
     finder->foreign =
@@ -63,6 +67,9 @@ waldo_status waldo__finder_init(waldo__finder *finder, const char *backend,
 
 void waldo__finder_free(waldo__finder *finder)
 {
+    if (finder->loop != NULL) {
+        waldo__timer_disarm(finder->loop, &finder->settle);
+    }
     waldo__free(finder->name);
     finder->name = NULL;
 }
@@ -97,6 +104,13 @@ static void look(waldo__finder *finder, const char *label, const char *value)
     finder->fns->look(finder->owner, label, value);
 }
 
+static void look_by_name(void *userdata)
+{
+    waldo__finder *finder = userdata;
+
+    look(finder, WALDO__LABEL_NAME, finder->name);
+}
+
 void waldo__finder_begin(waldo__finder *finder)
 {
     if (finder->foreign) {
@@ -105,7 +119,7 @@ void waldo__finder_begin(waldo__finder *finder)
     } else if (finder->saved) {
         finder->fns->inspect(finder->owner);
     } else if (finder->name != NULL) {
-        look(finder, WALDO__LABEL_NAME, finder->name);
+        look_by_name(finder);
     } else {
         finder->fns->create(finder->owner);
     }
@@ -121,10 +135,11 @@ void waldo__finder_created(waldo__finder *finder, waldo_status status, const wal
     finder->made = finder->id[0] != '\0';
     if (status != WALDO_OK) {
         finder->fns->failed(finder->owner, status, error);
-    } else if (finder->name != NULL) {
-        look(finder, WALDO__LABEL_NAME, finder->name);
-    } else {
+    } else if (finder->name == NULL) {
         finder->fns->ready(finder->owner);
+    } else if (waldo__timer_arm(finder->loop, &finder->settle, waldo__deadline_ns(SETTLE_MS)) !=
+               WALDO_OK) {
+        fail(finder, WALDO_ENOMEM, waldo_status_text(WALDO_ENOMEM));
     }
 }
 

@@ -7,6 +7,7 @@
 #define WALDO_BACKEND_FINDER_H
 
 #include "backend/labels.h"
+#include "loop/loop.h"
 
 enum { WALDO__WORD_MAX = 72 };
 
@@ -23,6 +24,8 @@ typedef struct waldo__finder_fns {
 
 typedef struct waldo__finder {
     const char *backend; /* its name, for errors */
+    waldo__loop *loop;
+    waldo__timer settle; /* others may be making one of the same name: until theirs are seen */
     const waldo__finder_fns *fns;
     void *owner;
     char id[WALDO__WORD_MAX];   /* the provider's; empty: none yet */
@@ -47,7 +50,7 @@ typedef struct waldo__finder {
 } waldo__finder;
 
 /* Bytes that waldo__finder_put_saved() wrote come from anywhere: nothing in them is believed. */
-waldo_status waldo__finder_init(waldo__finder *finder, const char *backend,
+waldo_status waldo__finder_init(waldo__finder *finder, waldo__loop *loop, const char *backend,
                                 const waldo__finder_fns *fns, void *owner,
                                 const waldo_backend_spec *spec, waldo_str saved,
                                 waldo_error **ret_err);

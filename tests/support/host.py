@@ -1,0 +1,64 @@
+"""A host process of a machine that outlives it: tests/docker/durable_tool.c, told what to do by lines."""
+import os
+import pathlib
+import subprocess
+
+BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
+TOOL = BUILD / "tests" / "docker" / "durable-tool"
+
+
+class Host:
+    """One process that may be killed."""
+
+    def __init__(self, sandbox, state, env):
+        self.process = subprocess.Popen([TOOL, sandbox, state], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env={**os.environ, **env})
+
+    def say(self, line):
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+
+    def hear(self):
+        return self.process.stdout.readline().decode().rstrip("\n")
+
+    def ask(self, line):
+        self.say(line)
+        return self.hear()
+
+    def good(self, line):
+        answer = self.ask(line)
+        assert answer.startswith("OK"), (line, answer, self.process.poll())
+        return answer[3:]
+
+    def start(self, cmd):
+        return int(self.good(f"start {cmd}"))
+
+    def read(self, number, offset=0, ms=0):
+        """Bytes, offset of what comes after, (end, code) or None while it runs."""
+        words = self.good(f"read {number} {offset} {ms}").split()
+        assert words[1] == "omitted=0", words
+        over = None if words[2] == "running" else (int(words[2][4:]), int(words[3][5:]))
+        return bytes.fromhex(words[-1][1:]), int(words[0][5:]), over
+
+    def run(self, cmd):
+        words = self.good(f"exec {cmd}").split()
+        assert words[0] == "end=1", words
+        return bytes.fromhex(words[2][1:]).decode()
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+    def finish(self):
+        out, err = self.process.communicate(b"finish\n", timeout=60)
+        assert (self.process.returncode, err) == (0, b""), (out, err)
+
+
+def read_all(host, number, offset=0):
+    """To its end."""
+    text = b""
+    while True:
+        piece, offset, over = host.read(number, offset, 20000)
+        text += piece
+        if over:
+            return text, over
