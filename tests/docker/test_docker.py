@@ -199,7 +199,8 @@ def test_interrupted_while_it_opens(box):
     for delay in range(0, 400, 50):
         process = subprocess.Popen([BUILD / "examples" / "cli" / "waldo", "exec", "-s", f"docker:{IMAGE}", "--",
                                     "sleep", "100"], env=box.env, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)
+                                   stderr=subprocess.DEVNULL,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         time.sleep(delay / 1000)
         process.send_signal(signal.SIGINT)
         process.wait(timeout=60)

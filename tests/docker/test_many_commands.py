@@ -6,9 +6,10 @@ from dockerd import IMAGE
 
 
 def test_ten_thousand_commands(engine):
-    def hand(_):
+    def hand(tool):
         """The container's main process, as the host sees it."""
-        containers = [engine.ask("GET", f"/v1.41/containers/{each['Id']}/json")[1] for each in engine.containers()]
+        containers = [engine.ask("GET", f"/v1.41/containers/{each['Id']}/json")[1] for each in engine.containers()
+                      if each["Labels"]["dev.waldo.pid"] == str(tool)]
         assert len(containers) == 1
         return [containers[0]["State"]["Pid"]]
 

@@ -61,18 +61,13 @@ int close_hand(void **state)
     return 0;
 }
 
-/* The program where other users find it, for the time of the tests; false: no room. */
-static int copy_program(char folder[], char path[], size_t room)
+static int copy_file(const char *source, const char *path)
 {
     static char bytes[65536];
-    FILE *from = fopen(client_program, "rb"), *to;
+    FILE *from = fopen(source, "rb");
+    FILE *to = from != NULL ? fopen(path, "wb") : NULL;
     size_t n;
 
-    if (from == NULL || mkdtemp(folder) == NULL || chmod(folder, 0755) != 0) {
-        return 0;
-    }
-    snprintf(path, room, "%s/waldo-hand", folder);
-    to = fopen(path, "wb");
     if (to == NULL) {
         return 0;
     }
@@ -80,8 +75,25 @@ static int copy_program(char folder[], char path[], size_t room)
         fwrite(bytes, 1, n, to);
     }
     fclose(from);
-    client_program = path;
     return fclose(to) == 0 && chmod(path, 0755) == 0;
+}
+
+/*
+ * The program where other users find it, for the time of the tests; emulated: what the program
+ * runs, beside it, or NULL.
+ */
+static int copy_program(char folder[], char path[], char other[], size_t room, const char *emulated)
+{
+    if (mkdtemp(folder) == NULL || chmod(folder, 0755) != 0) {
+        return 0;
+    }
+    snprintf(path, room, "%s/waldo-hand", folder);
+    snprintf(other, room, "%s/emulated", folder);
+    if (!copy_file(client_program, path) || (emulated != NULL && !copy_file(emulated, other))) {
+        return 0;
+    }
+    client_program = path;
+    return 1;
 }
 
 /* Without root: as root of a user namespace of our own. */
@@ -126,7 +138,7 @@ waldo__hand_run kept(const char *label)
 
 int run_durable_tests(int argc, char **argv, const struct CMUnitTest *tests, size_t count)
 {
-    char folder[] = "/tmp/waldo-durable-XXXXXX", path[64];
+    char folder[] = "/tmp/waldo-durable-XXXXXX", path[64], other[64];
     int failed;
 
     client_program = argc > 1 ? argv[1] : "waldo-hand";
@@ -134,12 +146,13 @@ int run_durable_tests(int argc, char **argv, const struct CMUnitTest *tests, siz
         fputs("skipped: neither root nor a user namespace, and only root may attach\n", stderr);
         return 77;
     }
-    if (!copy_program(folder, path, sizeof path)) {
+    if (!copy_program(folder, path, other, sizeof path, argc > 2 ? argv[2] : NULL)) {
         fputs("the program cannot be copied\n", stderr);
         return 1;
     }
     failed = _cmocka_run_group_tests("durable", tests, count, NULL, NULL);
     unlink(path);
+    unlink(other);
     rmdir(folder);
     return failed != 0;
 }
