@@ -17,21 +17,16 @@
  */
 #include "bench.h"
 #include "docker_api.h"
-#include "docker_waldo.h"
 #include "exec_case.h"
+#include "peer.h"
+#include "waldo_side.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-extern char **environ;
-
-enum { WARMUP = 3, MANY = 16, FILE_BYTES = 10000000, PEERS_MAX = 2, FIRST_PEER = 5 };
+enum { WARMUP = 3, MANY = 16, FILE_BYTES = 10000000, FIRST_PEER = 5 };
 
 static const char *socket_path;
 static const char *image;
@@ -189,84 +184,6 @@ static bool new_api_once(void)
     return api_open() && api_once();
 }
 
-/* ---- peers: a process each, a line for each command ---- */
-
-struct peer {
-    const char *const *command; /* NAME PROGRAM SCRIPT */
-    pid_t process;
-    int to;
-    int from;
-};
-
-static struct peer peers[PEERS_MAX];
-
-static bool peer_open(struct peer *peer)
-{
-    const char *const argv[] = { peer->command[1], peer->command[2], socket_path, container, NULL };
-    posix_spawn_file_actions_t actions;
-    int in[2];
-    int out[2];
-    int error;
-
-    if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) {
-        return false;
-    }
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    error = posix_spawnp(&peer->process, argv[0], &actions, NULL, (char *const *)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(in[0]);
-    close(out[1]);
-    peer->to = in[1];
-    peer->from = out[0];
-    return error == 0;
-}
-
-static bool peer_once(const struct peer *peer)
-{
-    char answer[256] = "";
-
-    if (write(peer->to, "\n", 1) != 1 || read(peer->from, answer, sizeof(answer) - 1) <= 0 ||
-        strcmp(answer, "ok\n") != 0) {
-        fprintf(stderr, "%s: %s\n", peer->command[0], answer);
-        return false;
-    }
-    return true;
-}
-
-static void peer_close(struct peer *peer)
-{
-    close(peer->to);
-    close(peer->from);
-    waitpid(peer->process, NULL, 0);
-}
-
-static bool peer0_open(void)
-{
-    return peer_open(&peers[0]);
-}
-static bool peer0_once(void)
-{
-    return peer_once(&peers[0]);
-}
-static void peer0_close(void)
-{
-    peer_close(&peers[0]);
-}
-static bool peer1_open(void)
-{
-    return peer_open(&peers[1]);
-}
-static bool peer1_once(void)
-{
-    return peer_once(&peers[1]);
-}
-static void peer1_close(void)
-{
-    peer_close(&peers[1]);
-}
-
 /* ---- the comparisons ---- */
 
 static const struct exec_case host_case = { .name = "host", .once = host_once };
@@ -301,11 +218,6 @@ static const struct exec_case pool_case = { .name = "waldo_pool",
 static const struct exec_case pool_live_case = {
     .name = "waldo", .once = waldo_once, .after = pool_after, .close = waldo_side_end
 };
-static struct exec_case peer_cases[PEERS_MAX] = {
-    { .open = peer0_open, .once = peer0_once, .close = peer0_close },
-    { .open = peer1_open, .once = peer1_once, .close = peer1_close },
-};
-
 static const struct mode {
     const char *name;
     const struct exec_case *cases[6];
@@ -334,10 +246,10 @@ int main(int argc, char **argv)
     const struct mode *mode = argc >= FIRST_PEER ? find_mode(argv[1]) : NULL;
     long rounds = mode != NULL ? strtol(argv[2], NULL, 10) : 0;
     size_t count = 0;
-    size_t peer_count = argc >= FIRST_PEER ? (size_t)(argc - FIRST_PEER) / 3 : 0;
+    int peer_count = argc >= FIRST_PEER ? (argc - FIRST_PEER) / 3 : 0;
     bool good;
 
-    if (rounds <= 0 || peer_count > PEERS_MAX) {
+    if (rounds <= 0 || peer_count > BENCH_PEERS_MAX) {
         fprintf(stderr, "usage: bench_docker_latency exec|many|files|open|pool ROUNDS SOCKET IMAGE "
                         "[NAME PROGRAM SCRIPT]...\n");
         return 2;
@@ -347,10 +259,10 @@ int main(int argc, char **argv)
     for (; mode->cases[count] != NULL; count++) {
         cases[count] = mode->cases[count];
     }
-    for (size_t i = 0; i < peer_count; i++) {
-        peers[i].command = (const char *const *)argv + FIRST_PEER + 3 * i;
-        peer_cases[i].name = peers[i].command[0];
-        cases[count++] = &peer_cases[i];
+    for (int i = 0; i < peer_count; i++) {
+        struct bench_peer peer = { .arguments = { socket_path, container }, .once = "\n" };
+
+        cases[count++] = bench_peer_case(i, argv + FIRST_PEER + 3 * i, &peer);
     }
     api = api_new(socket_path, image);
     good = api != NULL && (mode->own_container || api_open());

@@ -26,19 +26,37 @@ bool bench_spawn(const char *program, const char *const *argv)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double difference = *(const double *)a - *(const double *)b;
+struct sample {
+    double us;
+    double cpu_us;
+    double requests;
+};
 
-    return difference < 0 ? -1 : difference > 0;
+static int order(double a, double b)
+{
+    return a < b ? -1 : a > b;
 }
 
-static bool once(const struct exec_case *way, double *ret_us)
+static int compare(const void *a, const void *b)
 {
+    return order(((const struct sample *)a)->us, ((const struct sample *)b)->us);
+}
+
+static int compare_requests(const void *a, const void *b)
+{
+    return order(((const struct sample *)a)->requests, ((const struct sample *)b)->requests);
+}
+
+static bool once(const struct exec_case *way, struct sample *ret)
+{
+    long requests = way->requests != NULL ? way->requests() : 0;
+    double cpu = way->cpu_us != NULL ? way->cpu_us() : 0;
     double start = bench_wall_us();
     bool works = way->once();
 
-    *ret_us = bench_wall_us() - start;
+    ret->us = bench_wall_us() - start;
+    ret->cpu_us = way->cpu_us != NULL ? way->cpu_us() - cpu : 0;
+    ret->requests = way->requests != NULL ? (double)(way->requests() - requests) : 0;
     if (works && way->after != NULL) {
         way->after();
     }
@@ -49,10 +67,10 @@ static bool once(const struct exec_case *way, double *ret_us)
 static bool prepare(const struct exec_case *way, long warmup)
 {
     bool works = way->open == NULL || way->open();
-    double us;
+    struct sample sample;
 
     for (long i = 0; works && i < warmup; i++) {
-        works = once(way, &us);
+        works = once(way, &sample);
     }
     if (!works) {
         fprintf(stderr, "%s: does not work\n", way->name);
@@ -60,9 +78,29 @@ static bool prepare(const struct exec_case *way, long warmup)
     return works;
 }
 
+/* Leaves the samples in the order of their requests. */
+static void print(const struct exec_case *way, struct sample *samples, long rounds)
+{
+    double cpu = 0;
+
+    qsort(samples, (size_t)rounds, sizeof(*samples), compare);
+    printf("\"%s\":%.1f,\"%s_fast\":%.1f", way->name, samples[rounds / 2].us, way->name,
+           samples[rounds / 10].us);
+    for (long i = 0; i < rounds; i++) {
+        cpu += samples[i].cpu_us;
+    }
+    if (way->cpu_us != NULL) {
+        printf(",\"%s_cpu\":%.1f", way->name, cpu / (double)rounds);
+    }
+    if (way->requests != NULL) {
+        qsort(samples, (size_t)rounds, sizeof(*samples), compare_requests);
+        printf(",\"%s_requests\":%.0f", way->name, samples[rounds / 2].requests);
+    }
+}
+
 bool bench_compare(const struct exec_case *const *cases, size_t count, long warmup, long rounds)
 {
-    double *samples = calloc((size_t)rounds * count, sizeof(double));
+    struct sample *samples = calloc((size_t)rounds * count, sizeof(*samples));
     bool usable[CASES_MAX] = { false };
     const char *separator = "{";
     bool all = samples != NULL && count <= CASES_MAX;
@@ -72,18 +110,13 @@ bool bench_compare(const struct exec_case *const *cases, size_t count, long warm
     }
     for (long round = 0; all && round < rounds; round++) {
         for (size_t i = 0; i < count; i++) {
-            double *sample = samples + (size_t)rounds * i + round;
-
-            usable[i] = usable[i] && once(cases[i], sample);
+            usable[i] = usable[i] && once(cases[i], samples + (size_t)rounds * i + round);
         }
     }
     for (size_t i = 0; samples != NULL && i < count; i++) {
-        double *own = samples + (size_t)rounds * i;
-
         if (usable[i]) {
-            qsort(own, (size_t)rounds, sizeof(double), compare);
-            printf("%s\"%s\":%.1f,\"%s_fast\":%.1f", separator, cases[i]->name, own[rounds / 2],
-                   cases[i]->name, own[rounds / 10]);
+            fputs(separator, stdout);
+            print(cases[i], samples + (size_t)rounds * i, rounds);
             separator = ",";
         }
         if (cases[i]->close != NULL) {

@@ -9,10 +9,12 @@
 
 struct exec_case {
     const char *name;
-    bool (*open)(void);  /* NULL: nothing to prepare */
-    bool (*once)(void);  /* does it to its end; false when that failed */
-    void (*after)(void); /* after each, not timed; may be NULL */
-    void (*close)(void); /* NULL: nothing to end */
+    bool (*open)(void);     /* NULL: nothing to prepare */
+    bool (*once)(void);     /* does it to its end; false when that failed */
+    void (*after)(void);    /* after each, not timed; may be NULL */
+    void (*close)(void);    /* NULL: nothing to end */
+    double (*cpu_us)(void); /* used so far by whoever does it; NULL: not looked at */
+    long (*requests)(void); /* that a server has got so far; NULL: not looked at */
 };
 
 /* waldo's exec on a live local sandbox. */
@@ -26,7 +28,9 @@ bool bench_spawn(const char *program, const char *const *argv);
 
 /*
  * Each way once a round, after some rounds that do not count. Prints one JSON object, microseconds
- * by name: the median, and as NAME_fast the end of the fastest tenth. False when one failed.
+ * by name: the median, and as NAME_fast the end of the fastest tenth; where they are looked at, as
+ * NAME_cpu the mean of processor time and as NAME_requests the median of requests. False when one
+ * failed.
  */
 bool bench_compare(const struct exec_case *const *cases, size_t count, long warmup, long rounds);
 

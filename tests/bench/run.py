@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure waldo, bare libcurl, the Node peers and Docker in one interleaved run; print one table.
+"""Measure waldo, bare libcurl, the Node peers, Docker and the cloud providers in one interleaved run; print one table.
 
     sh tests/bench/run.sh                 builds a release first, takes some minutes
     sh tests/bench/run.sh --rounds 3      fewer repetitions
@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import statistics
 import subprocess
 import sys
@@ -22,7 +21,9 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
+import cloud_rows
 import docker_rows
+from node import peers_can_run
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -47,19 +48,14 @@ SIZES = {
     "docker_files": (20, 1),
     "docker_opens": (8, 1),
     "docker_pool": (8, 1),
+    "cloud_execs": (100, 2),
+    "cloud_many": (30, 1),
+    "cloud_opens": (8, 1),
 }
 
 
 # Besides Chat Completions, which the other rows speak: name of the option, name in the table.
 OTHER_APIS = (("openai", "Responses"), ("anthropic", "Messages"))
-
-
-def peers_can_run():
-    """Their packages ask for Node 20; Debian 12 has 18, with which some are left out."""
-    if not shutil.which("node") or not (HERE / "node_modules").is_dir():
-        return False
-    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
-    return int(version.lstrip("v").split(".")[0]) >= 20
 
 
 class Failed(Exception):
@@ -109,6 +105,12 @@ class Bench:
         self.missing = {}
         self.commands = self.find_programs()
         self.docker = self.find_docker()
+        self.providers = [provider for provider in cloud_rows.PROVIDERS if self.find_provider(provider)]
+
+    def find_provider(self, provider):
+        missing = cloud_rows.missing(provider, self.folder / "bench_cloud_latency")
+        self.missing.update(missing)
+        return provider.NAME not in missing
 
     def find_docker(self):
         """The engine, or None, with the reason among the missing."""
@@ -215,6 +217,11 @@ class Bench:
                                           self.folder / "bench_docker_latency", self.sizes)
             for mode, row in figures.items():
                 results["docker " + mode, "all"] = row
+        for provider in self.providers:
+            figures = cloud_rows.measure(provider, self.run, self.folder / "bench_cloud_latency", self.sizes,
+                                         cpus()[0])
+            for scenario, row in figures.items():
+                results[scenario, "all"] = row
         self.rounds.append(results)
 
     def startup(self):
@@ -428,6 +435,8 @@ def main():
     exec_rows(table)
     if bench.docker:
         docker_rows.rows(table)
+    for provider in bench.providers:
+        cloud_rows.rows(table, provider)
     size_rows(table, folder)
     text = (f"Machine: {machine(bench.docker)}. Load average {load:.1f} before, {os.getloadavg()[0]:.1f} after; "
             f"{bench.sizes['rounds']} rounds.\n\n")

@@ -11,6 +11,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import cloud_rows  # noqa: E402
 import docker_rows  # noqa: E402
 import run  # noqa: E402
 
@@ -72,6 +73,24 @@ def test_every_way_to_use_docker_ran(bench):
     for mode, names in ways.items():
         assert names <= set(figures[f"docker {mode}/all"]), mode
     assert "Not measured: Docker" not in page
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="machines of stand-ins have the users that the hand needs by root only")
+@pytest.mark.parametrize("provider", cloud_rows.PROVIDERS, ids=lambda provider: provider.STANDIN)
+def test_every_way_to_use_a_provider_ran_and_asked_alike(bench, provider):
+    figures, page = bench
+    exec_, many, open_ = (figures[f"{provider.STANDIN} {mode}/all"] for mode in cloud_rows.MODES)
+    clients = cloud_rows.peers(provider)[::3]
+    assert set(clients) == (set(provider.PEERS) if run.peers_can_run() else set())
+    for row, names in ((exec_, ["waldo", "libcurl"]), (many, ["waldo", "libcurl", "waldo_1"]), (open_, ["waldo"])):
+        for name in [*names, *clients]:
+            assert row[name] > 0 and row[name + "_cpu"] > 0 and row[name + "_requests"] > 0, (name, row)
+    for row in exec_, many:
+        assert row["waldo_requests"] == row["libcurl_requests"] == 1, row
+    sent = figures[f"{provider.STANDIN} bytes/all"]
+    assert sent["libcurl"] == pytest.approx(sent["waldo"], rel=0.1), "not the same work"
+    assert f"Not measured: {provider.NAME}" not in page
+    assert page.count(f"live {provider.NAME} sandbox") >= 3
 
 
 def test_both_languages_say_the_same_words():

@@ -1,4 +1,4 @@
-#include "docker_waldo.h"
+#include "waldo_side.h"
 
 #include <waldo/waldo.h>
 
@@ -59,7 +59,7 @@ static bool wait_for(struct outcome *out)
 
 bool waldo_side_begin(const char *name)
 {
-    runtime = waldo_runtime_new(NULL);
+    runtime = waldo_runtime_new(&WALDO_RUNTIME(.keys = WALDO_KEYS_FROM_ENV));
     spec = waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(name)));
     return runtime != NULL && waldo_side_renew();
 }

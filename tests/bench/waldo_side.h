@@ -1,6 +1,6 @@
-/* waldo's side of docker_latency.c: public headers only. */
-#ifndef WALDO_TESTS_BENCH_DOCKER_WALDO_H
-#define WALDO_TESTS_BENCH_DOCKER_WALDO_H
+/* waldo's side of docker_latency.c and cloud_latency.c: public headers only. */
+#ifndef WALDO_TESTS_BENCH_WALDO_SIDE_H
+#define WALDO_TESTS_BENCH_WALDO_SIDE_H
 
 #include <stdbool.h>
 #include <stddef.h>
