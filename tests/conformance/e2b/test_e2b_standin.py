@@ -296,7 +296,6 @@ def pids_of(standin):
     return [int(pid) for machine in json.loads(standin.ask("GET", "/_processes/list")).values() for pid in machine]
 
 
-@OURS
 def test_nothing_outlives_a_machine(e2b, machine):
     assert e2b.ask("GET", "/_processes") == b"3"
     machine.sh("setsid sleep 1000 >/dev/null 2>&1 </dev/null & nohup sleep 1000 >/dev/null 2>&1 &")
@@ -310,7 +309,6 @@ def test_nothing_outlives_a_machine(e2b, machine):
     assert gone(pids) and late.ask("GET", "/health")[0] == 502
 
 
-@OURS
 @pytest.mark.parametrize("how", ["kill", "stop"])
 def test_nothing_outlives_the_standin(how):
     with contextlib.ExitStack() as stack:
