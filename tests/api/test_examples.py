@@ -1,53 +1,16 @@
 """The example programs as a user would build them: against the installed headers and the shared library."""
-import json
 import os
-import pathlib
 import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", ROOT / "build"))
-MODEL = '"openai:gpt-5.1"'
-STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
+from example import MODEL, ROOT, STRICT, build, call, model, run
+
 COMPILERS = {"gcc": ["gcc", "-std=c11"], "clang": ["clang", "-std=c11"]}
 
 
-def sanitizers():
-    linked = subprocess.run(["ldd", BUILD / "libwaldo.so"], capture_output=True, text=True, check=True).stdout
-    return ["-fsanitize=address,undefined"] if "asan" in linked else []
-
-
-def build(tmp_path, name, *replace):
-    """Compile an example, with some of its strings replaced, and link it with the library."""
-    source = (ROOT / "examples" / f"{name}.c").read_text()
-    for old, new in replace:
-        assert old in source
-        source = source.replace(old, new)
-    (tmp_path / f"{name}.c").write_text(source)
-    program = tmp_path / name
-    subprocess.run(["gcc", "-std=c11", *STRICT, *sanitizers(), "-I", ROOT / "include", tmp_path / f"{name}.c",
-                    "-o", program, "-L", BUILD, "-L", BUILD / "src/testing", "-lwaldo_testing", "-lwaldo",
-                    f"-Wl,-rpath,{BUILD / 'src/testing'}", f"-Wl,-rpath,{BUILD}"], check=True)
-    return program
-
-
-def run(program, cwd, code=0, **env):
-    done = subprocess.run([program], cwd=cwd, capture_output=True, text=True, timeout=120, env={**os.environ, **env})
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
-
-
-def call(tool, **arguments):
-    return {"id": "c1", "name": tool, "arguments": json.dumps(arguments)}
-
-
-def model(chat, name="scripted"):
-    return MODEL, f'"chat:{chat.url}#{name}"'
-
-
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("name", ["first", "stream", "host_tool", "migrate", "own_test"])
+@pytest.mark.parametrize("name", ["first", "stream", "host_tool", "migrate", "own_test", "anywhere"])
 def test_an_example_compiles_without_a_warning(name, compiler):
     subprocess.run([*COMPILERS[compiler], *STRICT, "-I", ROOT / "include", "-fsyntax-only",
                     ROOT / "examples" / f"{name}.c"], check=True)
