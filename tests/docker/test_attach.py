@@ -88,7 +88,7 @@ def host(engine, tmp_path):
     made = []
 
     def one(container, options=""):
-        made.append(Host(engine, f"docker:,attach={container.id}{options}", tmp_path / "state"))
+        made.append(Host(f"docker:,attach={container.id}{options}", tmp_path / "state", {"DOCKER_HOST": engine.url}))
         return made[-1]
     yield one
     for each in made:
