@@ -1,0 +1,309 @@
+/* The stream to the hand, against a server of our own: silence, keepalives, pressure, pieces. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../support/httpd.h"
+#include "backends/e2b/e2b.h"
+#include "base/alloc.h"
+
+enum { IDLE_MS = 400, FLOOD_FRAMES = 2000, FLOOD_BYTES = 20000 };
+
+typedef enum mode { SILENT, ALIVE, FLOOD, NO_START } mode;
+
+typedef struct scene {
+    httpd server;
+    mode mode;
+    atomic_int inputs;
+    atomic_int hold; /* 1: the answer to an input waits */
+    char input[4][256];
+    waldo__loop *loop;
+    waldo__secrets *secrets;
+    waldo__http *http;
+    waldo_backend_env env;
+    e2b_channel *made;
+    waldo_channel *channel;
+    int opened;
+    waldo_status status;
+    char message[512];
+    size_t bytes;
+    int drained;
+    int close_at_bytes;
+} scene;
+
+static int chunk(int fd, const char *json, unsigned flags)
+{
+    char head[32];
+    size_t len = strlen(json);
+    unsigned char envelope[5] = { (unsigned char)flags, (unsigned char)(len >> 24),
+                                  (unsigned char)(len >> 16), (unsigned char)(len >> 8),
+                                  (unsigned char)len };
+
+    snprintf(head, sizeof head, "%zx\r\n", len + 5);
+    return httpd_send(fd, head, strlen(head)) && httpd_send(fd, envelope, 5) &&
+           httpd_send(fd, json, len) && httpd_send(fd, "\r\n", 2);
+}
+
+static void serve_start(scene *s, int fd)
+{
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: application/connect+json\r\n"
+                               "Transfer-Encoding: chunked\r\n\r\n";
+    struct pollfd gone = { .fd = fd, .events = POLLIN };
+
+    httpd_send(fd, head, sizeof head - 1);
+    if (s->mode != NO_START) {
+        chunk(fd, "{\"event\":{\"start\":{\"pid\":7}}}", 0);
+    }
+    for (int i = 0; s->mode == ALIVE && i < 15; i++) {
+        poll(&gone, 1, 100);
+        chunk(fd, "{\"event\":{\"keepalive\":{}}}", 0);
+    }
+    if (s->mode == ALIVE) {
+        chunk(fd, "{\"event\":{\"data\":{\"stdout\":\"bGF0ZQ==\"}}}", 0);
+    }
+    if (s->mode == FLOOD) {
+        static char json[FLOOD_BYTES / 3 * 4 + 64] = "{\"event\":{\"data\":{\"stdout\":\"";
+        size_t used = strlen(json);
+
+        memset(json + used, 'A', FLOOD_BYTES / 3 * 4);
+        memcpy(json + used + FLOOD_BYTES / 3 * 4, "\"}}}", 5);
+        for (int i = 0; i < FLOOD_FRAMES && chunk(fd, json, 0); i++) {
+        }
+        json[used] = '\0';
+    }
+    poll(&gone, 1, 30000);
+}
+
+static void serve(httpd *server, int fd, int connection)
+{
+    scene *s = server->data;
+    httpd_request request;
+
+    (void)connection;
+    while (httpd_read(server, fd, &request)) {
+        if (strstr(request.head, "/Start ") != NULL) {
+            free(request.body);
+            serve_start(s, fd);
+            return;
+        }
+        if (strstr(request.head, "/SendInput ") != NULL) {
+            int at = atomic_load(&s->inputs);
+
+            if (at < 4) {
+                snprintf(s->input[at], sizeof s->input[at], "%.*s", (int)request.body_len,
+                         request.body);
+            }
+            atomic_fetch_add(&s->inputs, 1);
+            for (int i = 0; i < 500 && atomic_load(&s->hold); i++) {
+                poll(NULL, 0, 10);
+            }
+        }
+        free(request.body);
+        httpd_reply(fd, 200, "Content-Type: application/json\r\n", "{}");
+    }
+}
+
+static void on_bytes(void *userdata, waldo_str bytes)
+{
+    scene *s = userdata;
+
+    s->bytes += bytes.len;
+    if (s->close_at_bytes) {
+        s->channel->ops->close(s->channel);
+        s->channel = NULL;
+    }
+}
+
+static void on_drained(void *userdata)
+{
+    ((scene *)userdata)->drained++;
+}
+
+static void on_closed(void *userdata, waldo_status status, const waldo_error *error)
+{
+    scene *s = userdata;
+
+    s->status = status;
+    snprintf(s->message, sizeof s->message, "%s", waldo_error_message(error));
+}
+
+static void on_opened(void *userdata, waldo_status status, const waldo_error *error)
+{
+    scene *s = userdata;
+
+    s->opened++;
+    on_closed(s, status, error);
+    if (status == WALDO_OK) {
+        s->channel = waldo__e2b_channel_base(s->made);
+        s->channel->ops->listen(s->channel,
+                                &(waldo_channel_events){ .size = sizeof(waldo_channel_events),
+                                                         .userdata = s,
+                                                         .on_bytes = on_bytes,
+                                                         .on_drained = on_drained,
+                                                         .on_closed = on_closed });
+    }
+}
+
+static void begin(scene *s, mode how)
+{
+    e2b_place place = { .id = "i1", .user = "user" };
+    const e2b_channel_options options = {
+        .hand = "/tmp/h", .address = "waldo-x", .start_ms = 1000, .idle_ms = IDLE_MS
+    };
+
+    memset(s, 0, sizeof *s);
+    s->mode = how;
+    assert_int_equal(httpd_start(&s->server, serve, s, NULL), 0);
+    assert_int_equal(waldo__loop_new(&s->loop, NULL), WALDO_OK);
+    assert_int_equal(waldo__secrets_new(&s->secrets, NULL), WALDO_OK);
+    assert_int_equal(waldo__http_new(s->loop, s->secrets, NULL, &s->http, NULL), WALDO_OK);
+    s->env = (waldo_backend_env){
+        .size = sizeof s->env, .loop = s->loop, .http = s->http, .secrets = s->secrets
+    };
+    place.env = &s->env;
+    snprintf(place.envd, sizeof place.envd, "%s", s->server.url);
+    assert_int_equal(waldo__e2b_channel_new(&place, &options, on_opened, s, &s->made), WALDO_OK);
+}
+
+static void end(scene *s)
+{
+    if (s->channel != NULL) {
+        s->channel->ops->close(s->channel);
+    } else if (s->status != WALDO_OK) {
+        waldo__e2b_channel_free(s->made);
+    }
+    waldo__http_free(s->http);
+    waldo__loop_free(s->loop);
+    waldo__secrets_free(s->secrets);
+    httpd_stop(&s->server);
+}
+
+/* Until it holds, or for a time in which it must not. */
+#define DRIVE(s, condition, ms)                                                                    \
+    do {                                                                                           \
+        int64_t until = waldo__deadline_ns(ms);                                                    \
+        while (!(condition) && waldo__now_ns() < until) {                                          \
+            waldo__loop_round((s)->loop, waldo__deadline_ns(50), 0);                               \
+        }                                                                                          \
+    } while (0)
+
+static void silence_breaks_it(void **state)
+{
+    scene s;
+
+    (void)state;
+    begin(&s, SILENT);
+    DRIVE(&s, s.opened, 20000);
+    assert_int_equal(s.status, WALDO_OK);
+    DRIVE(&s, s.status != WALDO_OK, 20000);
+    assert_int_equal(s.status, WALDO_EUNAVAILABLE);
+    assert_non_null(strstr(s.message, "silent"));
+    assert_int_equal(s.channel->ops->send(s.channel, waldo__str("x")), WALDO_ECLOSED);
+    end(&s);
+}
+
+static void keepalives_hold_it(void **state)
+{
+    scene s;
+
+    (void)state;
+    begin(&s, ALIVE);
+    DRIVE(&s, s.bytes > 0 || (s.opened && s.status != WALDO_OK), 20000);
+    assert_int_equal(s.status, WALDO_OK);
+    assert_int_equal(s.bytes, 4);
+    end(&s);
+}
+
+static void no_start(void **state)
+{
+    scene s;
+
+    (void)state;
+    begin(&s, NO_START);
+    DRIVE(&s, s.opened, 20000);
+    assert_int_equal(s.opened, 1);
+    assert_int_equal(s.status, WALDO_EUNAVAILABLE);
+    end(&s);
+}
+
+/* A reader that stands still takes nothing, loses nothing, and is not thought dead. */
+static void a_stalled_reader(void **state)
+{
+    size_t before;
+    scene s;
+
+    (void)state;
+    begin(&s, FLOOD);
+    DRIVE(&s, s.bytes > 0, 20000);
+    s.channel->ops->pause(s.channel, 1);
+    before = s.bytes;
+    DRIVE(&s, s.status != WALDO_OK, 3 * IDLE_MS);
+    assert_int_equal(s.status, WALDO_OK);
+    assert_int_equal(s.bytes, before);
+    assert_true(before < (size_t)FLOOD_FRAMES * FLOOD_BYTES / 2);
+    s.channel->ops->pause(s.channel, 0);
+    DRIVE(&s, s.bytes == (size_t)FLOOD_FRAMES * (FLOOD_BYTES / 3 * 3), 30000);
+    assert_int_equal(s.bytes, (size_t)FLOOD_FRAMES * (FLOOD_BYTES / 3 * 3));
+    end(&s);
+}
+
+/* What one round sends is one request; so is what gathers while it is on its way. */
+static void pieces(void **state)
+{
+    scene s;
+
+    (void)state;
+    begin(&s, ALIVE);
+    DRIVE(&s, s.opened, 20000);
+    atomic_store(&s.hold, 1);
+    assert_int_equal(s.channel->ops->send(s.channel, waldo__str("ab")), WALDO_OK);
+    assert_int_equal(s.channel->ops->send(s.channel, waldo__str("c")), WALDO_OK);
+    DRIVE(&s, atomic_load(&s.inputs) == 1, 20000);
+    assert_int_equal(s.channel->ops->send(s.channel, waldo__str("d")), WALDO_OK);
+    assert_int_equal(s.channel->ops->send(s.channel, waldo__str("ef")), WALDO_OK);
+    DRIVE(&s, atomic_load(&s.inputs) > 1, 100);
+    assert_int_equal(atomic_load(&s.inputs), 1);
+    assert_int_equal(s.channel->ops->queued(s.channel), 6);
+    atomic_store(&s.hold, 0);
+    DRIVE(&s, s.drained > 0, 20000);
+    assert_int_equal(atomic_load(&s.inputs), 2);
+    assert_int_equal(s.drained, 1);
+    assert_int_equal(s.channel->ops->queued(s.channel), 0);
+    assert_string_equal(s.input[0], "{\"process\":{\"pid\":7},\"input\":{\"stdin\":\"YWJj\"}}");
+    assert_string_equal(s.input[1], "{\"process\":{\"pid\":7},\"input\":{\"stdin\":\"ZGVm\"}}");
+    end(&s);
+}
+
+static void closed_from_inside(void **state)
+{
+    scene s;
+
+    (void)state;
+    begin(&s, FLOOD);
+    s.close_at_bytes = 1;
+    DRIVE(&s, s.bytes > 0, 20000);
+    assert_null(s.channel);
+    DRIVE(&s, 0, 50);
+    end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(silence_breaks_it),
+        cmocka_unit_test(keepalives_hold_it),
+        cmocka_unit_test(no_start),
+        cmocka_unit_test(a_stalled_reader),
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(closed_from_inside),
+    };
+
+    return !!cmocka_run_group_tests(tests, NULL, NULL);
+}
