@@ -3,8 +3,8 @@
  * A host of a machine that outlives it, told what to do by lines on standard input; each is
  * answered by one line (output is in hex). STATE is a file with the saved bytes: they are used when
  * it is there. Commands: open, save, start CMD, read NUMBER OFFSET MS, write NUMBER TEXT, eof
- * NUMBER, cancel NUMBER, list, exec CMD, changes, pause, resume, detach, close, check SANDBOX,
- * finish.
+ * NUMBER, cancel NUMBER, list, exec CMD, changes, pause, resume, url PORT, net none|all|HOST, detach,
+ * close, check SANDBOX, finish.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -238,6 +238,24 @@ static void check(const char *text)
     waldo_sandbox_spec_unref(spec);
 }
 
+static void on_url(void *userdata, waldo_status status, waldo_str url, const waldo_error *error)
+{
+    told(userdata, status, error);
+    if (status == WALDO_OK) {
+        printf("OK %s\n", url.ptr);
+    }
+}
+
+static void set_net(const char *text, outcome *out)
+{
+    waldo_net net = strcmp(text, "none") == 0  ? WALDO_NET_NONE
+                    : strcmp(text, "all") == 0 ? WALDO_NET_ALL
+                                               : WALDO_NET_HOSTS;
+
+    waldo_sandbox_set_net(sandbox, net, net == WALDO_NET_HOSTS ? WALDO_STRINGS(text) : NULL,
+                          on_done, out);
+}
+
 static void obey(char *line)
 {
     outcome out = { 0 };
@@ -269,6 +287,12 @@ static void obey(char *line)
         write_to(rest, line[0] == 'e');
     } else if (strcmp(line, "check") == 0) {
         check(rest);
+    } else if (strcmp(line, "url") == 0) {
+        waldo_sandbox_port_url(sandbox, (uint32_t)strtoul(rest, NULL, 10), on_url, &out);
+        wait_for(&out);
+    } else if (strcmp(line, "net") == 0) {
+        set_net(rest, &out);
+        wait_for(&out);
     } else if (strcmp(line, "cancel") == 0) {
         waldo_background_cancel(sandbox, strtoll(rest, NULL, 10));
         printf("OK\n");

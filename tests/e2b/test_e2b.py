@@ -307,6 +307,36 @@ def test_listed_and_ended(cloud):
     assert cloud.processes() == 3
 
 
+def test_paused_and_used(empty):
+    """Nothing runs meanwhile; the next use lets it go on, and background commands with it."""
+    a = empty.host("e2b:")
+    assert a.run("echo kept > file") == ""
+    number = a.start("i=0; while [ $i -lt 30 ]; do echo line $i; i=$((i+1)); sleep 0.1; done; exit 7")
+    assert a.read(number, 0, 300)[0].startswith(b"line 0\n")
+    a.good("pause")
+    states = [json.loads(line)["state"] for line in empty.waldo("ps", "--json", "--all").stdout.splitlines()]
+    assert states == ["paused"], states
+    assert a.run("cat file") == "kept\n"
+    text, over = read_all(a, number)
+    assert text == b"".join(b"line %d\n" % i for i in range(30)) and over == (1, 7)
+    a.good("pause")
+    a.good("close")
+    a.finish()
+
+
+def test_ports_and_network(empty):
+    a = empty.host("e2b:,domain=e2b.test")
+    a.good("open")
+    name = json.loads(empty.waldo("ps", "--json", "--all").stdout.splitlines()[0])["id"]
+    assert a.good("url 8080") == f"https://8080-{name}.e2b.test"
+    for level in ("all", "none", "example.com"):
+        a.good(f"net {level}")
+    assert [each["json"] for each in empty.asked(f"PUT /sandboxes/{name}/network")] == [
+        {}, {"allow_internet_access": False}, {"allowOut": ["example.com"], "denyOut": ["0.0.0.0/0"]}]
+    assert a.run("echo undisturbed") == "undisturbed\n"
+    a.good("close")
+
+
 def test_without_a_key(cloud):
     env = {"E2B_API_KEY": ""}
     done = cloud.run("true", env=env)
