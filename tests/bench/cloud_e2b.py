@@ -12,7 +12,7 @@ INPUT = "POST /process.Process/SendInput"
 KEY = "e2b_" + "0" * 40
 PEERS = {"e2b_js": ("e2b", "e2b.mjs", "npm `e2b`")}  # its package, script, label
 TAG = "bench"
-ECHO = 'while read -r line; do /bin/true; printf %s "$1"; printf "%s\\377\\377\\377" "$2"; done'
+ECHO = 'while read -r line; do /bin/true; printf "%s\\377\\377\\377" "$1"; done'
 
 
 def environment(url):
@@ -36,12 +36,11 @@ def input_of(body):
     return base64.b64decode(json.loads(body)["input"]["stdin"])
 
 
-def plan(url, sent, answers):
-    """{file: bytes} for cloud_floor.h: a shell that answers each line of `sent` bytes with as many writes of as many
-    bytes as the hand does; multiples of three, so that the last bytes are the same in base64 wherever they stand."""
-    first, last = (size + -size % 3 for size in answers)
+def plan(url, sent, answer):
+    """{file: bytes} for cloud_floor.h: a shell that answers each line of `sent` bytes with one write of as many bytes
+    as the hand's; a multiple of three, so that the last bytes are the same in base64 wherever they stand."""
     headers = create(url)
-    start = json.dumps({"process": {"cmd": "/bin/sh", "args": ["-c", ECHO, "sh", "x" * first, "x" * (last - 3)]},
+    start = json.dumps({"process": {"cmd": "/bin/sh", "args": ["-c", ECHO, "sh", "x" * (answer + -answer % 3 - 3)]},
                         "tag": TAG, "stdin": True}).encode()
     files = {"stream": "\n".join([f"{url}/process.Process/Start", *headers,
                                   "Content-Type: application/connect+json", "Keepalive-Ping-Interval: 30"]),

@@ -18,8 +18,8 @@ sys.path.insert(0, str(HERE.parent / "support"))
 PROVIDERS = (cloud_e2b,)
 # mode of bench_cloud_latency: name of its size
 MODES = {"exec": "cloud_execs", "many": "cloud_many", "open": "cloud_opens"}
-# What the hand answers a command with: the frames STARTED and EXIT, see docs/hand-protocol.md
-ANSWERS = (9 + 4, 9 + 96)
+# What the hand answers a command with: the frames STARTED and EXIT in one write, see docs/hand-protocol.md
+ANSWER = 9 + 4 + 9 + 96
 MANY = 16
 
 
@@ -63,7 +63,7 @@ class Cloud:
                 if f"{request['method']} {request['path']}" == self.provider.INPUT]
         self.standin.control(record=False)
         for mode, size in MODES.items():
-            plan = self.provider.plan(self.url, len(self.provider.input_of(sent[-1])), ANSWERS)
+            plan = self.provider.plan(self.url, len(self.provider.input_of(sent[-1])), ANSWER)
             for name, text in plan.items():
                 (pathlib.Path(self.folder) / name).write_bytes(text)
             figures[mode] = run([*start[:1], mode, str(sizes[size]), *start[3:], *peers(self.provider)])
