@@ -161,7 +161,7 @@ static waldo_status judge(const waldo_machine *machine, const waldo__json_value 
     waldo_str state = waldo__json_get_str(waldo__json_get(root, "State"), "Status");
 
     if (machine->saved_run == NULL &&
-        waldo__json_get(waldo__json_path(root, "Config.Labels"), DOCKER_LABEL_RUN) != NULL) {
+        waldo__json_get(waldo__json_path(root, "Config.Labels"), WALDO__LABEL_RUN) != NULL) {
         return waldo_error_set(ret_err, WALDO_EACCESS, WALDO_CLASS_BACKEND,
                                "docker: the container %s is one of waldo's own: come back to it by "
                                "@NAME or its saved state, not by attach=",

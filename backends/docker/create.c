@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/ident.h"
 #include "codec/tar.h"
 #include "docker.h"
 
@@ -38,31 +37,6 @@ const waldo__hand_program *waldo__docker_hand_for(waldo_str arch)
         }
     }
     return NULL;
-}
-
-static waldo_str option(const waldo_backend_spec *spec, const char *key)
-{
-    waldo_str value = { "", 0 };
-
-    for (size_t i = 0; i < spec->option_count; i++) {
-        if (waldo__str_is(spec->options[i].key, key)) {
-            value = spec->options[i].value;
-        }
-    }
-    return value;
-}
-
-static int in_class(waldo_str text, const char *more)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        int alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-
-        if (!alnum && (c == '\0' || strchr(more, c) == NULL)) {
-            return 0;
-        }
-    }
-    return text.len > 0;
 }
 
 /* UID[:GID], numbers, for names need a file inside of the image. */
@@ -167,12 +141,12 @@ waldo_isolation waldo__docker_grade(waldo_str runtime)
 static waldo_status check(docker_options *options, const waldo_backend_spec *spec,
                           waldo_error **ret_err)
 {
-    waldo_str user = option(spec, "user");
-    waldo_str pull = option(spec, "pull");
-    waldo_str platform = option(spec, "platform");
-    waldo_str runtime = option(spec, "runtime");
-    waldo_str tmp = option(spec, "tmp");
-    waldo_str hand = option(spec, "hand");
+    waldo_str user = waldo__backend_option(spec, "user");
+    waldo_str pull = waldo__backend_option(spec, "pull");
+    waldo_str platform = waldo__backend_option(spec, "platform");
+    waldo_str runtime = waldo__backend_option(spec, "runtime");
+    waldo_str tmp = waldo__backend_option(spec, "tmp");
+    waldo_str hand = waldo__backend_option(spec, "hand");
     int attach = spec->attach != NULL;
 
     if (attach && (spec->target.len > 0 || pull.len > 0 || platform.len > 0 || runtime.len > 0 ||
@@ -180,7 +154,7 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
         return bad(ret_err, "the container of attach= is as it was made: leave the image, pull, "
                             "platform, runtime, tmp and hand=never out");
     }
-    if (attach && (!in_class(waldo__str(spec->attach), "-._") || spec->attach[0] == '-' ||
+    if (attach && (!waldo__str_made_of(waldo__str(spec->attach), "-._") || spec->attach[0] == '-' ||
                    strlen(spec->attach) >= ATTACH_SIZE)) {
         return bad(ret_err, "attach must be the id or name of a container");
     }
@@ -188,7 +162,7 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
         return bad(ret_err, "name an image, such as docker:debian:12");
     }
     if (!options->find && !attach &&
-        (!in_class(spec->target, "-._/:@") || spec->target.ptr[0] == '-')) {
+        (!waldo__str_made_of(spec->target, "-._/:@") || spec->target.ptr[0] == '-')) {
         return bad(ret_err, "the image's name holds a character that no image's name has");
     }
     if (user.len > 0 && !waldo__docker_parse_user(options, user)) {
@@ -197,10 +171,10 @@ static waldo_status check(docker_options *options, const waldo_backend_spec *spe
     if (pull.len > 0 && !parse_pull(options, pull)) {
         return bad(ret_err, "pull must be never (the default), missing or always");
     }
-    if (platform.len > 0 && !in_class(platform, "/-._")) {
+    if (platform.len > 0 && !waldo__str_made_of(platform, "/-._")) {
         return bad(ret_err, "platform must be OS/ARCHITECTURE, such as linux/amd64");
     }
-    if (runtime.len > 0 && !in_class(runtime, "-._/")) {
+    if (runtime.len > 0 && !waldo__str_made_of(runtime, "-._/")) {
         return bad(ret_err, "runtime must be the name of a runtime of the engine, such as runsc");
     }
     if (hand.len > 0 && !parse_hand(options, hand)) {
@@ -259,8 +233,8 @@ waldo_status waldo__docker_options_parse(docker_options *options, const waldo_ba
                                  .lease_ms = spec->lease_ms,
                                  .find = (spec->flags & WALDO_BACKEND_FIND) != 0,
                                  .memory_asked = spec->memory_bytes > 0,
-                                 .user_asked = option(spec, "user").len > 0,
-                                 .tmp_asked = option(spec, "tmp").len > 0,
+                                 .user_asked = waldo__backend_option(spec, "user").len > 0,
+                                 .tmp_asked = waldo__backend_option(spec, "tmp").len > 0,
                                  .cpus_asked = spec->cpus > 0,
                                  .processes_asked = spec->max_processes > 0 };
     status = check(options, spec, ret_err);
@@ -271,9 +245,9 @@ waldo_status waldo__docker_options_parse(docker_options *options, const waldo_ba
     options->cpus = options->cpus_asked ? spec->cpus : default_cpus();
     options->processes = options->processes_asked ? spec->max_processes : PROCESSES_DEFAULT;
     options->image = copy(spec->target, &status);
-    options->platform = copy(option(spec, "platform"), &status);
-    options->runtime = copy(option(spec, "runtime"), &status);
-    options->host = copy(option(spec, "host"), &status);
+    options->platform = copy(waldo__backend_option(spec, "platform"), &status);
+    options->runtime = copy(waldo__backend_option(spec, "runtime"), &status);
+    options->host = copy(waldo__backend_option(spec, "host"), &status);
     options->owner = copy(waldo__str(spec->owner), &status);
     options->id = copy(waldo__str(spec->id), &status);
     options->scratch = copy(waldo__str(spec->scratch), &status);
@@ -296,18 +270,6 @@ void waldo__docker_options_free(docker_options *options)
 }
 
 /* ---- the container ---- */
-
-/* This process, so that another can tell whose this is and whether it still lives. */
-static void put_process(waldo__json_writer *jw)
-{
-    waldo__ident self;
-
-    waldo__ident_self(&self);
-    waldo__jw_str(jw, DOCKER_LABEL_PID, waldo__str(self.pid));
-    waldo__jw_str(jw, DOCKER_LABEL_START, waldo__str(self.start));
-    waldo__jw_str(jw, DOCKER_LABEL_HOST, waldo__str(self.host));
-    waldo__jw_str(jw, DOCKER_LABEL_USER, waldo__str(self.user));
-}
 
 static void put_limits(const docker_options *options, waldo__json_writer *jw)
 {
@@ -456,9 +418,7 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
 {
     waldo__json_writer jw;
     char user[32];
-    char lease[32];
 
-    snprintf(lease, sizeof lease, "%lld", (long long)options->lease_ms);
     snprintf(user, sizeof user, "%u:%u", (unsigned)options->uid, (unsigned)options->gid);
     waldo__json_writer_init(&jw, out);
     waldo__jw_object(&jw, NULL);
@@ -497,17 +457,7 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
     waldo__jw_end(&jw, '}');
     waldo__jw_end(&jw, '}');
     waldo__jw_object(&jw, "Labels");
-    waldo__jw_str(&jw, DOCKER_LABEL_OWNER, waldo__str(options->owner));
-    waldo__jw_str(&jw, DOCKER_LABEL_RUN, waldo__str(options->id));
-    if (options->lease_ms > 0) {
-        waldo__jw_str(&jw, DOCKER_LABEL_LEASE, waldo__str(lease));
-    } else {
-        waldo__jw_str(&jw, DOCKER_LABEL_LEASE, WALDO__S(DOCKER_EPHEMERAL));
-    }
-    if (options->name != NULL) {
-        waldo__jw_str(&jw, DOCKER_LABEL_NAME, waldo__str(options->name));
-    }
-    put_process(&jw);
+    waldo__labels_put(&jw, options->owner, options->id, options->name, options->lease_ms);
     waldo__jw_end(&jw, '}');
     put_host_config(options, engine, &jw);
     waldo__jw_end(&jw, '}');

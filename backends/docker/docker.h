@@ -5,23 +5,13 @@
 #ifndef WALDO_DOCKER_DOCKER_H
 #define WALDO_DOCKER_DOCKER_H
 
+#include "backend/labels.h"
 #include "base/buf.h"
 #include "codec/docker_frames.h"
 #include "hand/embedded.h"
 #include "http/http.h"
 #include "json/json.h"
 #include <waldo/sys/backend.h>
-
-/* Labels of every container of ours. */
-#define DOCKER_LABEL_RUN   "dev.waldo.run"
-#define DOCKER_LABEL_OWNER "dev.waldo.owner"
-#define DOCKER_LABEL_NAME  "dev.waldo.name"  /* only of a named one */
-#define DOCKER_LABEL_LEASE "dev.waldo.lease" /* "ephemeral", or milliseconds */
-#define DOCKER_EPHEMERAL   "ephemeral"
-#define DOCKER_LABEL_PID   "dev.waldo.pid" /* this and the next three: base/ident.h */
-#define DOCKER_LABEL_START "dev.waldo.start"
-#define DOCKER_LABEL_HOST  "dev.waldo.host"
-#define DOCKER_LABEL_USER  "dev.waldo.user"
 
 /* Abstract socket of a durable hand, then the machine's id; within the container's own network. */
 #define DOCKER_ADDRESS "waldo-"

@@ -1,7 +1,6 @@
 /* Without a machine: does an engine answer, which containers are ours, end one of them. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/ident.h"
 #include "docker.h"
 
 enum { QUICK_MS = 5000 };
@@ -81,25 +80,16 @@ static waldo_machine_state state_of(waldo_str state)
 static void tell_each(query *q, const waldo__json_value *item)
 {
     const waldo__json_value *labels = waldo__json_get(item, "Labels");
-    waldo_str user = waldo__json_get_str(labels, DOCKER_LABEL_USER);
-    waldo_str start = waldo__json_get_str(labels, DOCKER_LABEL_START);
-    waldo_str host = waldo__json_get_str(labels, DOCKER_LABEL_HOST);
     int64_t created = waldo__json_get_int(item, "Created", 0); /* seconds */
-    waldo_sandbox_info info = {
-        .size = sizeof info,
-        .state = state_of(waldo__json_get_str(item, "State")),
-        .owner_alive =
-            waldo__ident_alive(waldo__json_get_str(labels, DOCKER_LABEL_PID), start, host),
-        .mine = waldo__ident_is_mine(user, start, host),
-        .id = waldo__json_get_str(item, "Id").ptr,
-        .name = waldo__json_get_str(labels, DOCKER_LABEL_NAME).ptr,
-        .owner = waldo__json_get_str(labels, DOCKER_LABEL_OWNER).ptr,
-        .about = waldo__json_get_str(item, "Image").ptr,
-        .created_ms = created > 0 && created < INT64_MAX / 1000 ? created * 1000 : 0
-    };
+    waldo_sandbox_info info = { .size = sizeof info,
+                                .state = state_of(waldo__json_get_str(item, "State")),
+                                .id = waldo__json_get_str(item, "Id").ptr,
+                                .about = waldo__json_get_str(item, "Image").ptr,
+                                .created_ms = created > 0 && created < INT64_MAX / 1000
+                                                  ? created * 1000
+                                                  : 0 };
 
-    waldo__str_int(waldo__json_get_str(labels, DOCKER_LABEL_LEASE), &info.lease_ms);
-    info.lease_ms = info.lease_ms > 0 ? info.lease_ms : 0;
+    waldo__labels_read(labels, &info);
     q->each(q->userdata, &info);
 }
 
@@ -144,7 +134,7 @@ static void list(query *q)
     waldo__json_writer_init(&jw, &filters);
     waldo__jw_object(&jw, NULL);
     waldo__jw_array(&jw, "label");
-    waldo__jw_str(&jw, NULL, WALDO__S(DOCKER_LABEL_RUN));
+    waldo__jw_str(&jw, NULL, WALDO__S(WALDO__LABEL_RUN));
     waldo__jw_end(&jw, ']');
     if (q->id != NULL) {
         waldo__jw_array(&jw, "id");

@@ -129,19 +129,19 @@ static waldo_status check_labels(waldo_machine *machine, const waldo__json_value
                                  waldo_error **ret_err)
 {
     const waldo__json_value *labels = waldo__json_path(root, "Config.Labels");
-    waldo_str run = waldo__json_get_str(labels, DOCKER_LABEL_RUN);
+    waldo_str run = waldo__json_get_str(labels, WALDO__LABEL_RUN);
     int64_t lease_ms = 0;
     const char *wrong = NULL;
 
     if (!is_word(run) || !is_hex(waldo__json_get_str(root, "Id"))) {
         wrong = "is not one of waldo's; it is left alone";
-    } else if (!waldo__str_int(waldo__json_get_str(labels, DOCKER_LABEL_LEASE), &lease_ms) ||
+    } else if (!waldo__str_int(waldo__json_get_str(labels, WALDO__LABEL_LEASE), &lease_ms) ||
                lease_ms <= 0) {
         wrong = "has no lease: it ends with the process that made it and cannot be reached again";
     } else if (machine->saved_run != NULL && !waldo__str_is(run, machine->saved_run)) {
         wrong = "is not the one that was saved";
     } else if (machine->saved_run == NULL &&
-               !waldo__str_is(waldo__json_get_str(labels, DOCKER_LABEL_NAME),
+               !waldo__str_is(waldo__json_get_str(labels, WALDO__LABEL_NAME),
                               machine->options.name)) {
         wrong = "was not made under this name";
     }
@@ -156,10 +156,10 @@ static waldo_status check_labels(waldo_machine *machine, const waldo__json_value
 static waldo_status take(waldo_machine *machine, const waldo__json_value *root,
                          waldo_error **ret_err)
 {
-    waldo_str run = waldo__json_get_str(waldo__json_path(root, "Config.Labels"), DOCKER_LABEL_RUN);
+    waldo_str run = waldo__json_get_str(waldo__json_path(root, "Config.Labels"), WALDO__LABEL_RUN);
     int64_t memory = waldo__json_get_int(waldo__json_get(root, "HostConfig"), "Memory", 0);
     waldo_str lease =
-        waldo__json_get_str(waldo__json_path(root, "Config.Labels"), DOCKER_LABEL_LEASE);
+        waldo__json_get_str(waldo__json_path(root, "Config.Labels"), WALDO__LABEL_LEASE);
     char *id = waldo__strndup(run.ptr, run.len);
 
     if (id == NULL) {

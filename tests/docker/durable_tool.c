@@ -3,8 +3,8 @@
  * A host of a machine that outlives it, told what to do by lines on standard input; each is
  * answered by one line (output is in hex). STATE is a file with the saved bytes: they are used when
  * it is there. Commands: open, save, start CMD, read NUMBER OFFSET MS, write NUMBER TEXT, eof
- * NUMBER, cancel NUMBER, list, exec CMD, changes, pause, resume, url PORT, net none|all|HOST, detach,
- * close, check SANDBOX, finish.
+ * NUMBER, cancel NUMBER, list, exec CMD, changes, pause, resume, url PORT, net none|all|HOST,
+ * detach, close, check SANDBOX, finish.
  */
 #include <errno.h>
 #include <inttypes.h>
