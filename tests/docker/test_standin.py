@@ -285,14 +285,14 @@ def test_podmans_errors(stand_in):
     fails(stand_in, "the engine says: no such image x")
 
 
-@pytest.mark.parametrize("podman", [False, True])
-def test_podman_takes_other_options(stand_in, podman):
+@pytest.mark.parametrize("is_podman", [False, True])
+def test_podman_takes_other_options(stand_in, is_podman):
     """It refuses uid= and gid= for memory file systems."""
     stand_in.answers["GET /_ping"] = reply(
-        200, "OK", more="Api-Version: 1.41\r\n" + ("Libpod-API-Version: 4.3.1\r\n" if podman else ""))
+        200, "OK", more="Api-Version: 1.41\r\n" + ("Libpod-API-Version: 4.3.1\r\n" if is_podman else ""))
     assert run(stand_in).stdout == b"hello\n"
     options = json.loads(stand_in.bodies["POST /containers/create"])["HostConfig"]["Tmpfs"]["/tmp"]
-    assert ("uid=1000" in options) != podman and "size=268435456,mode=1777" in options
+    assert ("uid=1000" in options) != is_podman and "size=268435456,mode=1777" in options
 
 
 def test_start_that_fails(stand_in):
