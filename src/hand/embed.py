@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes hand programs as C arrays, each with its SHA-256; refuses one that is not fit.
+"""Writes hand programs as packed C arrays, each with its SHA-256; refuses one that is not fit.
 
 usage: embed.py OUTPUT.c NATIVE RELEASE PROTOCOL.h [PROGRAM...]
 NATIVE is the processor of the library, or "-"; what each program is made for, it says itself.
@@ -11,12 +11,15 @@ import struct
 import sys
 
 SIZE_MAX = 40 * 1024
+PLACES_MAX = 96  # earlier ones that are looked at for equal bytes
 
 # ELF's number of a machine: its name for people and for images.
 MACHINES = {62: ('x86_64', 'amd64'), 183: ('aarch64', 'arm64')}
 
-ENTRY = '''static const unsigned char image_{name}[] = {{
-{image}
+ENTRY = '''static unsigned char image_{name}[{size}];
+
+static const unsigned char packed_{name}[] = {{
+{packed}
 }};
 
 static const unsigned char sha256_{name}[WALDO__HAND_SHA256_LEN] = {{
@@ -28,19 +31,12 @@ static const unsigned char sha256_{name}[WALDO__HAND_SHA256_LEN] = {{
 TEMPLATE = '''/* Made by src/hand/embed.py. */
 #include "hand/embedded.h"
 
-{entries}static const waldo__hand_program hands[] = {{
+{entries}const waldo__hand_program waldo__hands[] = {{
 {table}
 }};
 
-const waldo__hand_program *waldo__hand_at(size_t index)
-{{
-    return index < {count} ? &hands[index] : NULL;
-}}
-
-const waldo__hand_program *waldo__hand_native(void)
-{{
-    return {native};
-}}
+const size_t waldo__hand_count = {count};
+const size_t waldo__hand_native_index = {native};
 '''
 
 
@@ -76,6 +72,54 @@ def read_program(path, statement):
     return image, machine
 
 
+def gamma(value):
+    """A number from 1 on: as many zeros as bits follow its first one, then those bits."""
+    return '0' * (value.bit_length() - 1) + format(value, 'b')
+
+
+def same(data, first, second):
+    """How many bytes from second on are those from first on."""
+    length = 0
+    while second + length < len(data) and data[first + length] == data[second + length]:
+        length += 1
+    return length
+
+
+def pack(data):
+    """What unpack() of embedded.c reads, along the cheapest way through the data."""
+    best = [(0, '', 0, 0)] + [None] * len(data)  # bits so far, the last ones, whence, distance
+    places = {}
+
+    def offer(start, length, bits, distance):
+        price = best[start][0] + len(bits)
+        if best[start + length] is None or price < best[start + length][0]:
+            best[start + length] = (price, bits, start, distance)
+
+    for at in range(len(data)):
+        last = best[at][3]
+        offer(at, 1, '0' + format(data[at], '08b'), last)
+        if last:
+            for length in range(1, same(data, at - last, at) + 1):
+                offer(at, length, '11' + gamma(length), last)
+        known = places.setdefault(data[at:at + 2], [])
+        longest = 1
+        for place in known[:-PLACES_MAX:-1]:
+            distance = at - place
+            found = same(data, place, at)
+            for length in range(longest + 1, found + 1):
+                offer(at, length, '10' + gamma((distance - 1 >> 8) + 1) +
+                      format(distance - 1 & 255, '08b') + gamma(length - 1), distance)
+            longest = max(longest, found)
+        known.append(at)
+    bits, at = [], len(data)
+    while at > 0:
+        bits.append(best[at][1])
+        at = best[at][2]
+    bits = ''.join(reversed(bits))
+    bits += '0' * (-len(bits) % 8)
+    return int(bits, 2).to_bytes(len(bits) // 8, 'big')
+
+
 def rows(data):
     return '\n'.join('    ' + ' '.join('%d,' % byte for byte in data[at:at + 20])
                      for at in range(0, len(data), 20))
@@ -94,15 +138,15 @@ def main():
         if name in names:
             fail(path, 'is the second program for %s', name)
         names.append(name)
-        entries.append(ENTRY.format(name=name, image=rows(image),
+        entries.append(ENTRY.format(name=name, size=len(image), packed=rows(pack(image)),
                                     sha256=rows(hashlib.sha256(image).digest())))
-        table.append('    {{ "{0}", "{1}", image_{0}, sizeof image_{0}, sha256_{0} }},'
-                     .format(name, arch))
+        table.append('    {{ "{0}", "{1}", image_{0}, sizeof image_{0}, sha256_{0}, packed_{0}, '
+                     'sizeof packed_{0} }},'.format(name, arch))
     with open(output, 'w', encoding='ascii') as file:
         file.write(TEMPLATE.format(
-            entries=''.join(entries), table='\n'.join(table) or '    { NULL, NULL, NULL, 0, NULL },',
+            entries=''.join(entries), table='\n'.join(table) or '    { NULL, NULL, NULL, 0, NULL, NULL, 0 },',
             count=len(names),
-            native='&hands[%d]' % names.index(native) if native in names else 'NULL'))
+            native=names.index(native) if native in names else len(names)))
 
 
 if __name__ == '__main__':
