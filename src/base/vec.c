@@ -2,18 +2,36 @@
 
 #include <string.h>
 
-int waldo__vec_grow(void **at, size_t *cap, size_t count, size_t size)
+typedef struct any {
+    WALDO__VEC(char);
+} any;
+
+void *waldo__vec_push(void *at, size_t size)
 {
-    if (count == *cap) {
-        size_t more = *cap < 4 ? 8 : *cap * 2;
-        void *grown = waldo__reallocarray(*at, more, size);
+    any vec;
+    char *element;
+
+    memcpy(&vec, at, sizeof vec); /* the pointer in it is one to another type */
+    if (vec.count == vec.cap) {
+        size_t more = vec.cap < 4 ? 8 : vec.cap * 2;
+        char *grown = waldo__reallocarray(vec.at, more, size);
 
         if (grown == NULL) {
-            return 0;
+            return NULL;
         }
-        *at = grown;
-        *cap = more;
+        vec.at = grown;
+        vec.cap = more;
     }
-    memset((char *)*at + count * size, 0, size);
-    return 1;
+    element = vec.at + vec.count++ * size;
+    memcpy(at, &vec, sizeof vec);
+    return memset(element, 0, size);
+}
+
+void waldo__vec_free(void *at)
+{
+    any vec;
+
+    memcpy(&vec, at, sizeof vec);
+    waldo__free(vec.at);
+    memset(at, 0, sizeof vec);
 }

@@ -10,19 +10,12 @@
     size_t cap
 
 /* Room for one more element: its address, zeroed, now counted; NULL when out of memory. */
-#define WALDO__VEC_PUSH(vec)                                                                       \
-    (waldo__vec_grow((void **)&(vec)->at, &(vec)->cap, (vec)->count, sizeof *(vec)->at)            \
-         ? &(vec)->at[(vec)->count++]                                                              \
-         : NULL)
+#define WALDO__VEC_PUSH(vec) ((__typeof__((vec)->at))waldo__vec_push(&(vec)->at, sizeof *(vec)->at))
 
-#define WALDO__VEC_FREE(vec)                                                                       \
-    do {                                                                                           \
-        waldo__free((vec)->at);                                                                    \
-        (vec)->at = NULL;                                                                          \
-        (vec)->count = (vec)->cap = 0;                                                             \
-    } while (0)
+#define WALDO__VEC_FREE(vec) waldo__vec_free(&(vec)->at)
 
-/* Make element number count exist and zero it; 0 when out of memory. */
-int waldo__vec_grow(void **at, size_t *cap, size_t count, size_t size);
+/* at is the first of the three members; size is an element's. */
+void *waldo__vec_push(void *at, size_t size);
+void waldo__vec_free(void *at);
 
 #endif
