@@ -1,5 +1,8 @@
 #include "sandbox/registry.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
 #include "sandbox/backend_list.h"
@@ -68,48 +71,62 @@ static int good_name(const char *name)
     return len > 0 && len <= NAME_MAX_LEN;
 }
 
+#define MEMBER(member, needed_by)                                                                  \
+    {                                                                                              \
+#member, offsetof(waldo_backend_ops, member), needed_by                                    \
+    }
+
+/* Pointers of the table; the bits are those of the capabilities that need one, 0: it always is. */
+static const struct {
+    char name[14];
+    uint16_t at;
+    uint32_t needed_by;
+} members[] = {
+    MEMBER(about, 0),
+    MEMBER(option_names, 0),
+    MEMBER(parse, 0),
+    MEMBER(probe, 0),
+    MEMBER(open, 0),
+    MEMBER(close, 0),
+    MEMBER(abandon, 0),
+    MEMBER(channel, WALDO_BACKEND_CHANNEL),
+    MEMBER(exec1, WALDO_BACKEND_EXEC1),
+    MEMBER(file_read, WALDO_BACKEND_FILES),
+    MEMBER(file_write, WALDO_BACKEND_FILES),
+    MEMBER(file_stat, WALDO_BACKEND_FILES),
+    MEMBER(file_list, WALDO_BACKEND_FILES),
+    MEMBER(file_remove, WALDO_BACKEND_FILES),
+    MEMBER(file_mkdir, WALDO_BACKEND_FILES),
+    MEMBER(file_rename, WALDO_BACKEND_FILES),
+    MEMBER(pty, WALDO_BACKEND_PTY),
+    MEMBER(attach_job, WALDO_BACKEND_ATTACH),
+    MEMBER(save, WALDO_BACKEND_ATTACH),
+    MEMBER(detach, WALDO_BACKEND_ATTACH),
+    MEMBER(describe, WALDO_BACKEND_ADOPT),
+    MEMBER(pause, WALDO_BACKEND_PAUSE),
+    MEMBER(resume, WALDO_BACKEND_PAUSE),
+    MEMBER(set_net, WALDO_BACKEND_SET_NET),
+    MEMBER(snapshot, WALDO_BACKEND_SNAPSHOT),
+    MEMBER(port_url, WALDO_BACKEND_PORTS),
+};
+
 /* The first member that is missing or contradicts the capability bits; NULL: none. */
 static const char *missing_member(const waldo_backend_ops *ops)
 {
     int by_hand = (ops->caps & WALDO_BACKEND_CHANNEL) != 0;
-    const struct {
-        const char *name;
-        int present;
-        uint32_t needed_by; /* bits; 0: always */
-    } members[] = {
-        { "about", WALDO__BACKEND_HAS(ops, about), 0 },
-        { "option_names", WALDO__BACKEND_HAS(ops, option_names), 0 },
-        { "parse", WALDO__BACKEND_HAS(ops, parse), 0 },
-        { "probe", WALDO__BACKEND_HAS(ops, probe), 0 },
-        { "open", WALDO__BACKEND_HAS(ops, open), 0 },
-        { "close", WALDO__BACKEND_HAS(ops, close), 0 },
-        { "abandon", WALDO__BACKEND_HAS(ops, abandon), 0 },
-        { "channel", WALDO__BACKEND_HAS(ops, channel), WALDO_BACKEND_CHANNEL },
-        { "exec1", WALDO__BACKEND_HAS(ops, exec1), WALDO_BACKEND_EXEC1 },
-        { "file_read", WALDO__BACKEND_HAS(ops, file_read), WALDO_BACKEND_FILES },
-        { "file_write", WALDO__BACKEND_HAS(ops, file_write), WALDO_BACKEND_FILES },
-        { "file_stat", WALDO__BACKEND_HAS(ops, file_stat), WALDO_BACKEND_FILES },
-        { "file_list", WALDO__BACKEND_HAS(ops, file_list), WALDO_BACKEND_FILES },
-        { "file_remove", WALDO__BACKEND_HAS(ops, file_remove), WALDO_BACKEND_FILES },
-        { "file_mkdir", WALDO__BACKEND_HAS(ops, file_mkdir), WALDO_BACKEND_FILES },
-        { "file_rename", WALDO__BACKEND_HAS(ops, file_rename), WALDO_BACKEND_FILES },
-        { "pty", WALDO__BACKEND_HAS(ops, pty), WALDO_BACKEND_PTY },
-        { "attach_job", WALDO__BACKEND_HAS(ops, attach_job) || by_hand, WALDO_BACKEND_ATTACH },
-        { "save", WALDO__BACKEND_HAS(ops, save), WALDO_BACKEND_ATTACH },
-        { "detach", WALDO__BACKEND_HAS(ops, detach), WALDO_BACKEND_ATTACH },
-        { "describe", WALDO__BACKEND_HAS(ops, describe), WALDO_BACKEND_ADOPT },
-        { "pause", WALDO__BACKEND_HAS(ops, pause), WALDO_BACKEND_PAUSE },
-        { "resume", WALDO__BACKEND_HAS(ops, resume), WALDO_BACKEND_PAUSE },
-        { "set_net", WALDO__BACKEND_HAS(ops, set_net), WALDO_BACKEND_SET_NET },
-        { "snapshot", WALDO__BACKEND_HAS(ops, snapshot), WALDO_BACKEND_SNAPSHOT },
-        { "port_url", WALDO__BACKEND_HAS(ops, port_url), WALDO_BACKEND_PORTS },
-    };
 
     for (size_t i = 0; i < WALDO__COUNT(members); i++) {
         uint32_t bits = members[i].needed_by;
+        const void *member = NULL; /* or the address of a function */
 
-        if (!members[i].present && (bits == 0 || (ops->caps & bits) != 0) &&
-            !(by_hand && (bits & WALDO_BACKEND_PTY) != 0)) {
+        if (bits != 0 && ((ops->caps & bits) == 0 || (by_hand && (bits & WALDO_BACKEND_PTY) != 0) ||
+                          (by_hand && members[i].at == offsetof(waldo_backend_ops, attach_job)))) {
+            continue;
+        }
+        if (ops->size >= members[i].at + sizeof member) {
+            memcpy(&member, (const char *)ops + members[i].at, sizeof member);
+        }
+        if (member == NULL) {
             return members[i].name;
         }
     }
@@ -122,32 +139,33 @@ waldo_status waldo_backend_register(const waldo_backend_ops *ops, waldo_error **
 
     if (ops == NULL || ops->version == 0 || ops->version > WALDO_BACKEND_VERSION ||
         ops->size < offsetof(waldo_backend_ops, attach_job)) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "backend: set version to WALDO_BACKEND_VERSION (at most %u) and "
-                               "size to sizeof(waldo_backend_ops)",
-                               WALDO_BACKEND_VERSION);
+        return waldo__error_invalid(
+            ret_err,
+            "backend: set version to WALDO_BACKEND_VERSION (at most %u) and "
+            "size to sizeof(waldo_backend_ops)",
+            WALDO_BACKEND_VERSION);
     }
     if (!good_name(ops->name)) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "backend: name must be 1 to %d lower-case letters, digits and "
-                               "dashes",
-                               NAME_MAX_LEN);
+        return waldo__error_invalid(ret_err,
+                                    "backend: name must be 1 to %d lower-case letters, digits and "
+                                    "dashes",
+                                    NAME_MAX_LEN);
     }
     missing = missing_member(ops);
     if (missing != NULL) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "backend %s: member %s is missing, but is mandatory or promised by "
-                               "a capability bit",
-                               ops->name, missing);
+        return waldo__error_invalid(
+            ret_err,
+            "backend %s: member %s is missing, but is mandatory or promised by "
+            "a capability bit",
+            ops->name, missing);
     }
     if ((ops->caps & (WALDO_BACKEND_CHANNEL | WALDO_BACKEND_EXEC1)) == 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "backend %s: needs WALDO_BACKEND_CHANNEL or WALDO_BACKEND_EXEC1",
-                               ops->name);
+        return waldo__error_invalid(
+            ret_err, "backend %s: needs WALDO_BACKEND_CHANNEL or WALDO_BACKEND_EXEC1", ops->name);
     }
     if (ops->isolation <= WALDO_ISOLATION_ANY || ops->isolation > WALDO_ISOLATION_REMOTE) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "backend %s: isolation must be one of the grades", ops->name);
+        return waldo__error_invalid(ret_err, "backend %s: isolation must be one of the grades",
+                                    ops->name);
     }
     if (waldo__backend_find(waldo__str(ops->name)) != NULL) {
         return waldo_error_set(ret_err, WALDO_EEXISTS, WALDO_CLASS_USAGE,
