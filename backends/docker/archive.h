@@ -11,37 +11,37 @@ typedef struct docker_file_op file_op;
 struct docker_file_op {
     docker_item item;
     docker_plain *plain;
+    waldo_status status;
+    uint32_t mode;
+    waldo_error *error;
+    uint64_t offset;
+    size_t max;
+    void *userdata;
+    size_t known;  /* bytes of path that lead to what exists */
+    int unpacking; /* untar is in use */
+    int enough;    /* the rest of the stream is of no interest */
+    int made_room; /* parents were made */
+    uint32_t folder_mode;
     docker_call call;
+    waldo__buf path;
+    waldo__buf data;  /* read, to be written, or what a program said */
     docker_exec exec; /* of a program of the image */
     waldo__task early;
-    waldo_status status;
-    waldo_error *error;
-    waldo__buf path;
     waldo_file_info info; /* of the last look; link_target leads into link */
     waldo__buf link;
     void (*looked)(file_op *op, waldo_status status, const waldo_error *error);
     waldo__untar untar;
-    int unpacking; /* untar is in use */
     size_t entries;
-    int enough; /* the rest of the stream is of no interest */
-    uint64_t offset;
-    size_t max;
-    waldo__buf data;   /* read, to be written, or what a program said */
     waldo__buf folder; /* of entries: how their names begin */
     struct {
         WALDO__VEC(waldo_file_info);
     } infos; /* names and targets are owned */
     size_t names;
-    uint32_t mode;
-    uint32_t folder_mode;
-    size_t known;                                     /* bytes of path that lead to what exists */
-    int made_room;                                    /* parents were made */
     void (*on_full)(file_op *op, waldo_error *error); /* no space; error is taken */
     /* one of them */
     waldo_backend_done_fn on_done;
     waldo_backend_bytes_fn on_bytes;
     waldo_backend_info_fn on_infos;
-    void *userdata;
 };
 
 /* archive.c */

@@ -22,13 +22,13 @@ enum { DOCKER_PATH_MAX = 512, DOCKER_VERSION_MAX = 16 };
 
 typedef struct docker_engine {
     const waldo_backend_env *env;
-    char text[DOCKER_PATH_MAX];   /* as the user knows it */
-    char path[DOCKER_PATH_MAX];   /* of the Unix socket; empty: TCP */
-    char host[DOCKER_PATH_MAX];   /* numeric, or localhost */
-    char prefix[DOCKER_PATH_MAX]; /* of every URL path */
     int port;
-    char version[DOCKER_VERSION_MAX]; /* agreed on; empty: not yet */
     int podman;                       /* says so in its headers */
+    char text[DOCKER_PATH_MAX];       /* as the user knows it */
+    char path[DOCKER_PATH_MAX];       /* of the Unix socket; empty: TCP */
+    char host[DOCKER_PATH_MAX];       /* numeric, or localhost */
+    char prefix[DOCKER_PATH_MAX];     /* of every URL path */
+    char version[DOCKER_VERSION_MAX]; /* agreed on; empty: not yet */
 } docker_engine;
 
 /* Find the engine: named (by host=) or not. WALDO_EUNAVAILABLE says what to do. */
@@ -62,17 +62,17 @@ typedef void (*docker_call_fn)(void *userdata, waldo_status status, const waldo_
 struct docker_call {
     docker_engine *engine;
     waldo__transfer *transfer;
-    waldo__task failed_task; /* what could not be begun */
+    int http_status;
     waldo_status failed;
     waldo_error *failure;
-    waldo__buf body;
-    waldo__buf answer;
-    int http_status;
     docker_call_fn done;
     waldo_status (*on_line)(void *userdata, waldo_str line);   /* of a stream of JSON lines */
     waldo_status (*on_bytes)(void *userdata, waldo_str bytes); /* of another stream */
-    waldo__buf path_stat; /* header X-Docker-Container-Path-Stat, when it came */
     void *userdata;
+    waldo__buf body;
+    waldo__buf answer;
+    waldo__buf path_stat;    /* header X-Docker-Container-Path-Stat, when it came */
+    waldo__task failed_task; /* what could not be begun */
 };
 
 void waldo__docker_call_init(docker_call *call, docker_engine *engine, void *userdata);

@@ -13,31 +13,31 @@ enum {
 };
 
 struct waldo_machine {
-    docker_engine engine;
-    docker_options options;
-    docker_call call;            /* one at a time */
-    docker_channel *channel;     /* until it is handed over */
-    char name[DOCKER_NAME_SIZE]; /* of the container, or its id */
-    char *saved_run;             /* the id that a saved state promises; NULL: none */
-    int created;                 /* 1: a container may be there */
-    int creating;                /* 1: the engine is at it */
-    int reached;                 /* 1: it was there before */
-    docker_plain plain;          /* without a hand */
-    waldo__buf note;             /* why there is none */
-    int resumed;                 /* 1: another process has created it and went no further */
-    int waiting;                 /* for the removal that is in progress */
-    int looks;                   /* at a container that is not ready yet */
-    int pulled;
+    waldo_status status;
     const waldo__hand_program *hand; /* the one for the image */
-    int64_t deadline_ns;
-    waldo__buf pull_error;
-    waldo__task task; /* completions */
+    docker_channel *channel;         /* until it is handed over */
     waldo_backend_done_fn done;
     void *userdata;
-    waldo_status status;
     waldo_error *error;
-    waldo__timer timer; /* between looks */
+    int64_t deadline_ns;
     docker_call_fn entered;
+    char *saved_run; /* the id that a saved state promises; NULL: none */
+    int created;     /* 1: a container may be there */
+    int creating;    /* 1: the engine is at it */
+    int reached;     /* 1: it was there before */
+    int resumed;     /* 1: another process has created it and went no further */
+    int waiting;     /* for the removal that is in progress */
+    int looks;       /* at a container that is not ready yet */
+    int pulled;
+    docker_call call;            /* one at a time */
+    waldo__timer timer;          /* between looks */
+    waldo__task task;            /* completions */
+    char name[DOCKER_NAME_SIZE]; /* of the container, or its id */
+    docker_options options;
+    docker_engine engine;
+    docker_plain plain; /* without a hand */
+    waldo__buf note;    /* why there is none */
+    waldo__buf pull_error;
     waldo__task channel_task;
     waldo_backend_channel_fn channel_done;
     void *channel_userdata;

@@ -19,21 +19,21 @@ typedef void (*docker_exec_fn)(void *userdata, waldo_status status, int exit_cod
                                const waldo_error *error);
 
 struct docker_exec {
-    docker_call call;
     docker_engine *engine;
     const char *container;
-    char id[80];
-    waldo__docker_frames frames;
-    waldo__buf words; /* the engine's own */
-    waldo__timer timer;
-    unsigned looks;
     const char *refused; /* static: what the engine has refused */
+    unsigned looks;
     int exit_code;
+    int busy; /* in on_output, which may end the owner */
     void (*on_output)(void *userdata, int stream, waldo_str bytes);
     docker_exec_fn done;
     void *userdata;
-    int busy;                        /* in on_output, which may end the owner */
     void (*release)(void *userdata); /* then frees its memory, when nothing touches it any more */
+    waldo__docker_frames frames;
+    docker_call call;
+    char id[80];
+    waldo__buf words; /* the engine's own */
+    waldo__timer timer;
 };
 
 void waldo__docker_exec_init(docker_exec *exec, docker_engine *engine, const char *container,
@@ -61,12 +61,12 @@ typedef struct docker_plain {
     const char *container;
     uint32_t uid;
     uint32_t gid;
-    int shell; /* 1: there is a /bin/sh */
-    char lost[256];
+    int shell;         /* 1: there is a /bin/sh */
     docker_item items; /* head of the ring */
-    docker_call ender; /* kills the container when nothing else helps */
     int ending;
-    unsigned inputs; /* files made so far */
+    unsigned inputs;   /* files made so far */
+    docker_call ender; /* kills the container when nothing else helps */
+    char lost[256];
 } docker_plain;
 
 void waldo__docker_plain_init(docker_plain *plain, docker_engine *engine, const char *container,

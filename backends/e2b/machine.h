@@ -7,30 +7,30 @@
 enum { E2B_MADE_MS = 120000, E2B_LIFE_MS = 300000, E2B_PARTS = 4 };
 
 struct waldo_machine {
-    e2b_place place;
-    waldo__api_call calls[E2B_PARTS]; /* the first for one at a time, all while it is prepared */
-    waldo__api_call life;             /* extends the sandbox's time */
-    waldo__timer life_timer;
-    e2b_stream hand; /* its start, until that is heard of */
     e2b_channel *channel;
-    waldo__buf create; /* body of the request, whose first byte is the brace */
-    waldo__finder finder;
-    char path[E2B_WORD_MAX + 24];
-    char address[E2B_WORD_MAX + 8];
     unsigned pending; /* parts of the preparation */
     int brought;      /* the hand's file is there, for one channel */
     int64_t deadline_ns;
-    waldo__task task; /* of done */
     waldo_backend_done_fn done;
     void *userdata;
     waldo_status status;
     waldo_error *error;
+    waldo__task task; /* of done */
     waldo_backend_channel_fn channel_done;
     void *channel_userdata;
     waldo__task text_task; /* of text_done */
     waldo__buf text;
     waldo_backend_bytes_fn text_done;
     void *text_userdata;
+    char path[E2B_WORD_MAX + 24];
+    char address[E2B_WORD_MAX + 8];
+    waldo__buf create; /* body of the request, whose first byte is the brace */
+    waldo__finder finder;
+    e2b_stream hand; /* its start, until that is heard of */
+    waldo__timer life_timer;
+    e2b_place place;
+    waldo__api_call calls[E2B_PARTS]; /* the first for one at a time, all while it is prepared */
+    waldo__api_call life;             /* extends the sandbox's time */
 };
 
 /* ---- open.c ---- */

@@ -84,26 +84,26 @@ struct waldo_machine {
     waldo__loop *loop;
     waldo__child *keeper;
     int control;
-    waldo__watch *control_watch;
-    waldo__hand_decoder decoder;
     int stream; /* to the hand, until a channel takes it; -1 */
+    waldo_status status;
+    int exit_code; /* of bubblewrap; -1 unknown */
+    int closing;
+    int probing;
+    waldo__watch *control_watch;
     local_channel *channel;
-    local_command command;
-    local_state state;
-    waldo__buf said;            /* bubblewrap's stderr */
-    int exit_code;              /* of bubblewrap; -1 unknown */
-    waldo__timer timer;         /* for opening, then for closing */
-    waldo__task task;           /* completions */
-    waldo__task ended_task;     /* the keeper is gone */
     waldo_backend_done_fn done; /* of open or close; NULL: none pending */
     void *userdata;
-    waldo_status status;
     waldo_error *error;
+    waldo__hand_decoder decoder;
+    local_command command;
+    local_state state;
+    waldo__buf said;        /* bubblewrap's stderr */
+    waldo__timer timer;     /* for opening, then for closing */
+    waldo__task task;       /* completions */
+    waldo__task ended_task; /* the keeper is gone */
     waldo__task channel_task;
     waldo_backend_channel_fn channel_done;
     void *channel_userdata;
-    int closing;
-    int probing;
 };
 
 void waldo__local_channel_gone(waldo_machine *machine);

@@ -25,7 +25,6 @@ struct waldo_agent {
     waldo__tools sandbox_tools; /* offered by runs that have a sandbox */
     char *output_schema;        /* JSON schema of answers; "": none */
     char *prompt;               /* blocks of the sandbox tools for the instructions */
-    waldo_limits limits;        /* defaults filled in */
     waldo_approve approve;
     waldo_tool_choice tool_choice;
     char *tool_choice_name;
@@ -34,6 +33,7 @@ struct waldo_agent {
     double temperature;
     int has_temperature;
     size_t max_output;
+    waldo_limits limits; /* defaults filled in */
 };
 
 /* Fill the zeroes of limits with the defaults of <waldo/agent.h>. */

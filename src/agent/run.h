@@ -37,13 +37,13 @@ typedef struct waldo__slot {
     waldo_run *run;
     size_t item; /* index of the call in the transcript */
     waldo__slot_state state;
-    waldo_tool *tool;      /* borrowed from the agent; NULL: unknown */
-    waldo_tool_call *call; /* NULL until it can run */
-    char key[65];          /* SHA-256 of run, position, tool and arguments, in hex */
-    waldo__buf result;
-    waldo__media_list media; /* of the result */
     int is_error;
     int unrecorded;          /* memory was out for the record of its result */
+    waldo_tool *tool;        /* borrowed from the agent; NULL: unknown */
+    waldo_tool_call *call;   /* NULL until it can run */
+    waldo__media_list media; /* of the result */
+    waldo__buf result;
+    char key[65];            /* SHA-256 of run, position, tool and arguments, in hex */
     waldo__scrubber live[2]; /* of its two output streams */
 } waldo__slot;
 
@@ -55,29 +55,34 @@ typedef struct waldo__queued {
 
 struct waldo_run {
     waldo__ring all;
-    waldo__ring rested;
     waldo_runtime *rt;
     waldo_agent *agent;
     waldo_model *model; /* that is asked; changed between requests, and then the epoch ends */
     char *id;
+    waldo_sandbox *sandbox;
+    waldo_error *error;
+    waldo_run_state state;
+    waldo_stop stop;
+    waldo_status status;
+    unsigned generation; /* raised by every cancel: continuations of older ones do not act */
+    int in_callback;     /* a callback of the host runs that may free the run */
+    int doomed;          /* it has */
+    waldo_reader *reader;
+    waldo__transcript transcript;
+    waldo__events events;
+    int http_status;
+    int paused;
+    waldo__ring rested;
     char *label;
     void *userdata;
     waldo_limits limits;
     waldo_keys keys; /* get NULL: the runtime's */
     waldo__cancel_watch *cancel_watch;
 
-    waldo_run_state state;
-    waldo_stop stop;
-    waldo_status status;
-    waldo_error *error;
     int broken;             /* its making failed: it takes no text */
-    int in_callback;        /* a callback of the host runs that may free the run */
-    int doomed;             /* it has */
     waldo_stop interrupted; /* on its way to rest because of this; WALDO_STOP_NONE: it is not */
     waldo_error *interrupt_error;
-    unsigned generation; /* raised by every cancel: continuations of older ones do not act */
 
-    waldo_sandbox *sandbox;
     int sandbox_shared;
     waldo__sandbox_listener listener;
     const char *notes; /* about the sandbox, for the model; borrowed from its spec */
@@ -87,7 +92,6 @@ struct waldo_run {
     struct waldo__machine_wait *machine_wait; /* NULL: no request waits for a machine */
     int machine_hurry;                        /* nor is the next one to */
 
-    waldo__transcript transcript;
     size_t announced;  /* items reported as final */
     size_t journalled; /* items handed to the store; the others can be taken back */
     struct {
@@ -97,7 +101,6 @@ struct waldo_run {
     waldo__buf answer;
     waldo__buf exported; /* as messages, when that was asked for */
 
-    waldo__events events;
     waldo_run_ready_fn on_ready;
     void *ready_userdata;
     waldo__task ready_task;
@@ -121,7 +124,6 @@ struct waldo_run {
     size_t play_chunk;           /* next one of its pieces */
     waldo_generation *asked;     /* the request that a function of the host answers */
     waldo__task source_task;
-    waldo_reader *reader;
     waldo__buf delta; /* scrubbed, on its way to its event; while an answer comes */
     waldo__scrubber text_scrubber;
     waldo__scrubber reasoning_scrubber;
@@ -129,8 +131,6 @@ struct waldo_run {
     waldo__buf head;     /* headers of the answer */
     waldo__buf refusal;  /* body of an answer that is not 2xx */
     waldo_error *read_error;
-    int http_status;
-    int paused;
     int key_renewed;
     int repaired;       /* this request was built anew without the provider's own JSON */
     size_t plain_until; /* items before it are encoded without that JSON */

@@ -16,24 +16,24 @@ struct waldo_runtime {
     waldo__http *http;
     waldo_store *store;
     waldo_poster *poster; /* lent to the store */
-    waldo_keys keys;
     waldo__facts *facts;
     waldo_error *error;
-    char *state_dir;
-    char owner[40];
-    waldo_backend_env env;
-    waldo__hook commit;
-    waldo__task wake;    /* makes a round happen when appends wait for a commit */
-    waldo__ring runs;    /* all of them */
-    waldo__ring rested;  /* those that came to rest and were not yet given out */
-    waldo__ring journal; /* commits on their way */
-    size_t working;      /* runs that are not at rest */
+    size_t working;     /* runs that are not at rest */
+    int closing;        /* 1: begun, 2: over */
+    waldo__ring runs;   /* all of them */
+    waldo__ring rested; /* those that came to rest and were not yet given out */
     waldo__sandbox_node sandboxes;
-    int closing; /* 1: begun, 2: over */
+    waldo__ring journal; /* commits on their way */
+    waldo_keys keys;
+    char *state_dir;
+    waldo__hook commit;
+    waldo__task wake; /* makes a round happen when appends wait for a commit */
     waldo_closed_fn closed;
     void *closed_userdata;
     waldo__timer close_timer;
     waldo__task close_task;
+    char owner[40];
+    waldo_backend_env env;
 };
 
 /* WALDO_OK, or why no new work is taken; with the detail. */

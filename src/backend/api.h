@@ -49,16 +49,16 @@ typedef struct waldo__api_call {
     const waldo__api *api;
     const waldo_backend_env *env; /* NULL: was never made */
     const void *place;
-    waldo__ask ask;
-    waldo__timer timer; /* until it is tried again */
-    waldo__buf body;
-    waldo__buf path;
-    waldo__api_request request;
     unsigned tries;
     int renewed;                                               /* the key was asked for anew */
     waldo_status (*on_bytes)(void *userdata, waldo_str bytes); /* of a stream */
     waldo__api_fn done;
     void *userdata;
+    waldo__api_request request;
+    waldo__buf body;
+    waldo__buf path;
+    waldo__timer timer; /* until it is tried again */
+    waldo__ask ask;
 } waldo__api_call;
 
 void waldo__api_call_init(waldo__api_call *call, const waldo__api *api,

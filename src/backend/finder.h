@@ -25,22 +25,22 @@ typedef struct waldo__finder_fns {
 typedef struct waldo__finder {
     const char *backend; /* its name, for errors */
     waldo__loop *loop;
-    waldo__timer settle; /* others may be making one of the same name: until theirs are seen */
     const waldo__finder_fns *fns;
     void *owner;
-    char id[WALDO__WORD_MAX];   /* the provider's; empty: none yet */
+    char *name;       /* NULL: none */
+    int64_t lease_ms; /* 0: ends with this process */
+    int lease_asked;
+    int find;                 /* by its name; never made */
+    int saved;                /* the one of a saved state */
+    int foreign;              /* somebody else made it, and ends it */
+    int again;                /* it was asked for a second time */
+    int made;                 /* by this one */
+    int reached;              /* it was there before */
+    waldo__timer settle;      /* others may be making one of the same name: until theirs are seen */
+    char id[WALDO__WORD_MAX]; /* the provider's; empty: none yet */
     char run[WALDO__WORD_MAX];  /* label of the machine */
     char mine[WALDO__WORD_MAX]; /* what it would be, had this one made it */
     char user[WALDO__WORD_MAX]; /* of the commands; the backend's, and kept in saved states */
-    char *name;                 /* NULL: none */
-    int64_t lease_ms;           /* 0: ends with this process */
-    int lease_asked;
-    int find;    /* by its name; never made */
-    int saved;   /* the one of a saved state */
-    int foreign; /* somebody else made it, and ends it */
-    int again;   /* it was asked for a second time */
-    int made;    /* by this one */
-    int reached; /* it was there before */
     struct {
         char id[WALDO__WORD_MAX];
         char run[WALDO__WORD_MAX];

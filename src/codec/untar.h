@@ -37,21 +37,21 @@ typedef struct waldo__untar_fns {
 typedef struct waldo__untar {
     const waldo__untar_fns *fns;
     void *userdata;
-    unsigned char block[WALDO__UNTAR_BLOCK]; /* a header that is not whole yet */
     size_t have;
-    uint64_t left;   /* content */
-    size_t padding;  /* behind it */
-    waldo__buf *to;  /* where content goes that describes the next entry; NULL: to the user */
-    char meta;       /* its kind: x, L, K */
-    waldo__buf text; /* of it */
-    waldo__buf name; /* of the next entry, when it does not fit the header */
-    waldo__buf link;
+    uint64_t left;  /* content */
+    size_t padding; /* behind it */
+    waldo__buf *to; /* where content goes that describes the next entry; NULL: to the user */
+    char meta;      /* its kind: x, L, K */
     uint64_t size;
     int has_size;
     int64_t mtime_s;
     int has_mtime;
     int zeroes; /* whole blocks of them: two end the archive */
     waldo_status status;
+    waldo__buf text; /* of the entry that meta is about */
+    waldo__buf name; /* of the next entry, when it does not fit the header */
+    waldo__buf link;
+    unsigned char block[WALDO__UNTAR_BLOCK]; /* a header that is not whole yet */
 } waldo__untar;
 
 void waldo__untar_init(waldo__untar *untar, const waldo__untar_fns *fns, void *userdata);

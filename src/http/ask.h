@@ -11,15 +11,15 @@ typedef struct waldo__ask {
     waldo__loop *loop;
     waldo__http *http; /* NULL: was never made */
     waldo__transfer *transfer;
-    waldo__task task; /* tells what could not be begun */
     waldo_status status;
     waldo_error *error;
     int http_status;
-    waldo__buf head; /* headers of the answer, one a line */
-    waldo__buf answer;
     waldo_status (*on_bytes)(void *userdata, waldo_str bytes); /* takes an answer of status 200 */
     waldo__ask_fn done;
     void *userdata;
+    waldo__buf head; /* headers of the answer, one a line */
+    waldo__buf answer;
+    waldo__task task; /* tells what could not be begun */
 } waldo__ask;
 
 void waldo__ask_init(waldo__ask *ask, waldo__loop *loop, waldo__http *http, size_t max_answer,

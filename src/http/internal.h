@@ -50,7 +50,6 @@ struct waldo__http {
     char *ca_file;
     int allow_plain;
     uint32_t max_host_connections;
-    waldo__site sites[8]; /* the last few */
     size_t next_site;
     waldo__multi *multis;
     waldo__transfer *transfers;
@@ -59,7 +58,8 @@ struct waldo__http {
     } socks; /* by descriptor number */
     struct {
         WALDO__VEC(CURL *);
-    } spare; /* easy handles to use again */
+    } spare;              /* easy handles to use again */
+    waldo__site sites[8]; /* the last few */
 };
 
 struct waldo__transfer {
@@ -68,9 +68,22 @@ struct waldo__transfer {
     waldo__transfer *prev;
     waldo__multi *multi;
     CURL *easy; /* NULL once curl is done with it */
+    void *userdata;
+    void (*on_head)(void *userdata, const waldo__http_head *head);
+    waldo_status (*on_body)(void *userdata, waldo_str bytes);
+    void (*on_done)(void *userdata, waldo_status status, const waldo_error *error);
+    waldo_status status;
+    int http_status;
+    waldo_error *error;
+    int in_callback;
+    int dropped; /* within a callback */
+    int done;
+    int ended; /* by its owner or by a limit: what came and was not given is dropped */
+    int head_ready;
+    int head_given;
+    char *peer; /* "host:port", for errors */
     struct curl_slist *headers;
     const char *auth_line; /* within headers: overwritten when freed */
-    char *peer;            /* "host:port", for errors */
     waldo__replay replay;
     int public_only;
     int address_refused; /* for the sake of public_only */
@@ -78,10 +91,6 @@ struct waldo__transfer {
     int64_t deadline_ns;
     uint64_t max_body;
     size_t high_water;
-    void *userdata;
-    void (*on_head)(void *userdata, const waldo__http_head *head);
-    waldo_status (*on_body)(void *userdata, waldo_str bytes);
-    void (*on_done)(void *userdata, waldo_status status, const waldo_error *error);
 
     waldo__timer timer; /* idle and deadline, checked lazily */
     int64_t active_ns;  /* when the peer was last heard; 0: not asked yet */
@@ -89,10 +98,7 @@ struct waldo__transfer {
     int sends;      /* how often curl was about to send it */
     int resend_cut; /* a second send was refused */
 
-    int http_status;
     waldo__buf head;
-    int head_ready;
-    int head_given;
     waldo__buf body;
     uint64_t received;
     waldo_status stopped; /* why our own callback stopped curl */
@@ -100,12 +106,6 @@ struct waldo__transfer {
     waldo__task task; /* gives what has come to the owner */
     int owner_paused;
     int curl_paused;
-    int in_callback;
-    int dropped; /* within a callback */
-    int done;
-    int ended; /* by its owner or by a limit: what came and was not given is dropped */
-    waldo_status status;
-    waldo_error *error;
     char error_text[CURL_ERROR_SIZE];
 };
 

@@ -20,22 +20,22 @@ typedef enum waldo__body_kind {
 typedef struct waldo__body {
     waldo__body_kind kind;
     int is_done; /* the terminal event, or the whole of a JSON body, was read */
+    waldo_status status;
+    unsigned char marks; /* bytes of a byte order mark that were skipped */
     waldo_reader *reader;
+    waldo_error *error;   /* a failure that ended the reading */
+    waldo_delta_fn delta; /* during feed */
+    void *userdata;
     waldo__sse_fn
         on_event; /* with the reader; a failure of its own was set by waldo__body_fail() */
     waldo_status (*on_json)(waldo_reader *reader, waldo_str text);
     waldo__buf content_type;
     waldo__buf preview;
-    unsigned char marks; /* bytes of a byte order mark that were skipped */
     waldo__sse sse;
     waldo__buf whole;
     waldo__json_scan scan;
     waldo__buf mended; /* of the text parsed last */
     waldo__buf clean;
-    waldo_error *error; /* a failure that ended the reading */
-    waldo_status status;
-    waldo_delta_fn delta; /* during feed */
-    void *userdata;
 } waldo__body;
 
 void waldo__body_init(waldo__body *body, waldo_reader *reader, waldo_str content_type,

@@ -28,21 +28,21 @@ typedef enum waldo__chat_effect {
 } waldo__chat_effect;
 
 struct waldo_reader {
-    waldo__chat_quirks quirks;
-    waldo__body body;
-    waldo__answer answer;
+    waldo__chat_effect effect; /* of the event being read, by which member and of which call */
+    const char *effect_key;
+    int64_t effect_index;
+    waldo__chat_ending ending;
+    int warned;
     waldo__model_text text;
+    waldo__body body;
+    waldo__chat_quirks quirks;
+    waldo__answer answer;
     waldo__model_text reasoning;
     waldo__model_text refusal;
     waldo__chat_calls calls;
     waldo__fast fast;
-    int64_t fast_index;        /* of the call that the piece is for */
-    waldo__chat_effect effect; /* of the event being read, by which member and of which call */
-    const char *effect_key;
-    int64_t effect_index;
+    int64_t fast_index; /* of the call that the piece is for */
     waldo__buf reason;
-    waldo__chat_ending ending;
-    int warned;
 };
 
 /* Read a chunk of a stream, or a whole answer; the long way, or as one like the one before it. */

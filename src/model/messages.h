@@ -55,14 +55,14 @@ typedef enum waldo__block_kind {
 typedef struct waldo__block {
     waldo__block_kind kind;
     int64_t index;
-    waldo__model_text shown; /* text or thinking */
     waldo__buf args;
+    waldo__buf name;
+    waldo__buf id;
+    waldo__model_text shown; /* text or thinking */
     waldo__buf signature;
     waldo__buf citations; /* elements of the list, with commas between them */
     waldo__buf begun;     /* the block's JSON as it began */
-    waldo__buf name;
-    waldo__buf id;
-    waldo__buf raw; /* the whole block for its provider; empty: the common form says it all */
+    waldo__buf raw;       /* the whole block for its provider; empty: the common form says it all */
 } waldo__block;
 
 typedef struct waldo__blocks {

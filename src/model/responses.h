@@ -44,21 +44,21 @@ typedef enum waldo__part_kind {
 /* One output item while it is put together. */
 typedef struct waldo__part {
     waldo__part_kind kind;
-    int64_t index;   /* output_index; -1: none */
-    int64_t section; /* of the message or reasoning that the last piece was for; -1: none */
-    int64_t order;   /* place in the terminal event's output; -1: not there */
-    size_t section_len;
-    waldo__buf item_id;
-    waldo__model_text shown; /* what the pieces held */
-    waldo__buf text;         /* what the whole item holds */
-    waldo__buf name;
-    waldo__buf call_id;
-    waldo__buf args;
-    waldo__buf raw;
     int is_told; /* that a call has begun */
     int is_done; /* the whole item came */
     int is_cut;
     int is_refusal;
+    int64_t index;   /* output_index; -1: none */
+    int64_t section; /* of the message or reasoning that the last piece was for; -1: none */
+    int64_t order;   /* place in the terminal event's output; -1: not there */
+    size_t section_len;
+    waldo__buf text; /* what the whole item holds */
+    waldo__buf args;
+    waldo__buf name;
+    waldo__buf item_id;
+    waldo__model_text shown; /* what the pieces held */
+    waldo__buf call_id;
+    waldo__buf raw;
 } waldo__part;
 
 typedef struct waldo__parts {
@@ -105,15 +105,15 @@ typedef enum waldo__responses_ending {
 } waldo__responses_ending;
 
 struct waldo_reader {
+    waldo__parts parts;
+    int has_output; /* the terminal event listed the items */
+    int is_remote;  /* the provider keeps the conversation */
     waldo__body body;
     waldo__answer answer;
-    waldo__parts parts;
     waldo__responses_ending ending;
-    int has_output; /* the terminal event listed the items */
     waldo__fast fast;
     waldo__part *fast_part; /* that the piece is for */
     const struct waldo__responses_row *fast_row;
-    int is_remote; /* the provider keeps the conversation */
 };
 
 /* Read one event, or a body that is a whole response. */

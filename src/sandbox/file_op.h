@@ -6,20 +6,20 @@
 
 typedef struct waldo__file_op {
     waldo__op op;
+    waldo__hand_call *call;
     enum waldo_hand_request type;
+    uint32_t mode;
     waldo__path path;
     waldo__path to;
     char *shown; /* the path as the user wrote it */
     uint64_t offset;
     size_t max;
-    uint32_t mode;
     unsigned write_flags;
     int recursive;
     waldo__buf data; /* to write, or read */
     size_t sent;     /* of what is to be written */
     uint64_t file_size;
     int hops; /* links that were followed */
-    waldo__hand_call *call;
     struct {
         WALDO__VEC(waldo_file_info);
     } infos;      /* names and targets are owned */

@@ -13,6 +13,9 @@ typedef struct waldo__script {
 
 struct waldo_job {
     waldo__op op;
+    waldo__hand_call *call; /* while it runs */
+    waldo_exec_fn done;
+    void *userdata;
     /* as asked; owned */
     uint32_t flags;
     char *cmd;
@@ -27,8 +30,6 @@ struct waldo_job {
     size_t max_output;
     uint64_t max_capture;
     waldo_output_fn on_output;
-    waldo_exec_fn done;
-    void *userdata;
     waldo_cancel *cancel;
     waldo__cancel_watch *cancel_watch;
     int kept;       /* goes on without a reader; its output stays in the hand */
@@ -40,7 +41,6 @@ struct waldo_job {
     int input_ends;
     int input_ended;
     /* while it runs */
-    waldo__hand_call *call;
     waldo_cancel *backend_cancel;
     waldo__script *script;
     waldo__timer backstop;

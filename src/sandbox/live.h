@@ -37,7 +37,6 @@ struct waldo__op {
     waldo__op *prev;
     waldo_sandbox *sandbox;
     const waldo__op_kind *kind;
-    waldo__task task;
     waldo__op_state state;
     waldo_status status;
     waldo_error *error;
@@ -45,6 +44,7 @@ struct waldo__op {
     int finished;   /* finish was called */
     int internal;   /* part of opening: starts while the machine is being prepared */
     int goes_on;    /* a command that outlives the session where the machine does */
+    waldo__task task;
 };
 
 typedef enum waldo__live_state {
@@ -98,14 +98,18 @@ struct waldo_sandbox {
     unsigned refs;  /* the users' */
     unsigned holds; /* our own: ops, callbacks being made, an end in progress */
     waldo__live_state state;
-    size_t entry;              /* of the spec, in use or first in line */
     waldo_isolation isolation; /* for the user: once it is open */
-    waldo_machine_info info;   /* of the machine; size 0: not known yet */
+    size_t entry;              /* of the spec, in use or first in line */
     waldo_machine *machine;
     waldo__hand *hand;
-    char *scratch; /* host directory; NULL: none */
+    waldo_error *lost;           /* why the machine is gone */
+    waldo_error *broke;          /* why its stream did, until there is another; else NULL */
+    waldo__workspace *workspace; /* baseline of a copied workspace */
+    int is_spare;                /* nobody's yet: a machine that was opened ahead */
+    int was_open;                /* this machine */
+    waldo_machine_info info;     /* of the machine; size 0: not known yet */
+    char *scratch;               /* host directory; NULL: none */
     char id[17];
-    waldo_error *lost;    /* why the machine is gone */
     waldo_error *refusal; /* why opening could not be begun, until its ops were told */
     const char *why_closed;
     waldo__op ops;     /* head of the ring */
@@ -123,20 +127,16 @@ struct waldo_sandbox {
     waldo__sandbox_listener *listener_at; /* next one to be told, while news are given */
     waldo__turn turns;                    /* head of a ring */
     waldo__task turn_task;
-    waldo__workspace *workspace;    /* baseline of a copied workspace */
     uint64_t next_file;             /* names of capture and script files */
     uint64_t first_file;            /* the one before those of this machine, made elsewhere */
     int reuse_capture;              /* capture file next_file - 1 was not needed */
     char *saved;                    /* what the backend needs to reach it again; NULL: a new one */
     int saved_empty;                /* 1: the saved machine began without a workspace */
-    int was_open;                   /* this machine */
-    waldo_error *broke;             /* why its stream did, until there is another; else NULL */
     int64_t joined_ns;              /* when the present stream came to be */
     int detaching;                  /* it is to go on when this sandbox is closed */
     int settled;                    /* the hand has taken what was sent before that */
     waldo__background *backgrounds; /* oldest first */
     int64_t next_background;        /* number of the newest */
-    int is_spare;                   /* nobody's yet: a machine that was opened ahead */
     int taking;                     /* a spare's machine, whose hand has yet to answer */
     unsigned failures;              /* of this spare to open, in a row */
     waldo__failover failover;

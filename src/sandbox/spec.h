@@ -51,10 +51,10 @@ struct waldo_sandbox_spec {
     char *workspace; /* absolute; NULL: none */
     char **env;      /* of the options; NULL-terminated */
     char **hosts;
-    char **backends;                    /* the strings as given */
-    waldo_sandbox_spec_options options; /* pointers lead into the members above */
+    char **backends; /* the strings as given */
     waldo__spec_entry *entries;
     size_t entry_count;
+    waldo_sandbox_spec_options options; /* pointers lead into the members above */
 };
 
 /*

@@ -18,12 +18,19 @@ typedef struct waldo__baseline {
 struct waldo__workspace {
     waldo_sandbox *sandbox; /* NULL: nobody waits any more */
     const waldo__loop *loop;
-    waldo__task task;
     char *home; /* host directory of the copy */
     int whole;  /* the copy on the host is complete */
     struct {
         WALDO__VEC(waldo__baseline);
-    } entries; /* sorted by path once the copy is there */
+    } entries;           /* sorted by path once the copy is there */
+    waldo_status status; /* the first failure */
+    waldo_error *error;
+    /* uploading */
+    size_t next;      /* entry */
+    uint64_t offset;  /* within its file */
+    size_t in_flight; /* operations that have not answered */
+    size_t in_bytes;  /* what they hold */
+    size_t next_link;
     /* scanning the host directory */
     int root; /* of it; -1: none */
     int base; /* the home */
@@ -35,14 +42,7 @@ struct waldo__workspace {
     } folders;    /* still to be read */
     int from, to; /* a file being copied; -1: none */
     uint64_t bytes;
-    /* uploading */
-    size_t next;      /* entry */
-    uint64_t offset;  /* within its file */
-    size_t in_flight; /* operations that have not answered */
-    size_t in_bytes;  /* what they hold */
-    size_t next_link;
-    waldo_status status; /* the first failure */
-    waldo_error *error;
+    waldo__task task;
 };
 
 /* Content of a baseline file; WALDO_EIO when it is not what it was. */
