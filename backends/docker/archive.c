@@ -161,7 +161,7 @@ void waldo__docker_op_ask(file_op *op, const char *method, waldo_str path, const
     waldo__buf url = WALDO__BUF_INIT(PATHS_MAX);
 
     waldo__buf_printf(&url, "/containers/%s/archive?path=", op->plain->container);
-    waldo__docker_escape(&url, path.len > 0 ? path : waldo__str("/"));
+    waldo__docker_escape(&url, path.len > 0 ? path : WALDO__S("/"));
     waldo__buf_puts(&url, more);
     waldo__docker_call_start(&op->call, method, waldo__buf_str(&url).ptr, CALL_MS, WALDO__NEVER,
                              done);
@@ -203,8 +203,8 @@ static int take_stat(file_op *op)
     if (good) {
         mode = waldo__json_get_int(root, "mode", -1);
         op->info = (waldo_file_info){ .size = sizeof op->info,
-                                      .name = waldo__str(""),
-                                      .link_target = waldo__str("") };
+                                      .name = WALDO__S(""),
+                                      .link_target = WALDO__S("") };
         op->info.mode = mode_of((uint64_t)mode);
         op->info.bytes = (uint64_t)waldo__json_get_int(root, "size", 0);
     }
@@ -397,9 +397,9 @@ static waldo_status read_data(void *userdata, waldo_str bytes)
     waldo_status status;
 
     op->offset -= skip;
-    bytes = waldo__strn(bytes.ptr + skip, bytes.len - skip);
+    bytes = waldo__slice(bytes.ptr + skip, bytes.len - skip);
     status =
-        waldo__buf_add_str(&op->data, waldo__strn(bytes.ptr, bytes.len < room ? bytes.len : room));
+        waldo__buf_add_str(&op->data, waldo__slice(bytes.ptr, bytes.len < room ? bytes.len : room));
     return status == WALDO_OK && op->data.len == op->max ? enough(op) : status;
 }
 
@@ -464,7 +464,7 @@ static waldo_status list_entry(void *userdata, const waldo__untar_entry *entry)
     if (!waldo__str_starts(name, folder.ptr)) {
         return WALDO_OK;
     }
-    name = waldo__strn(name.ptr + folder.len, name.len - folder.len);
+    name = waldo__slice(name.ptr + folder.len, name.len - folder.len);
     return name.len == 0 || waldo__str_find(name, '/') < name.len ? WALDO_OK
                                                                   : keep(op, name, entry);
 }
@@ -528,7 +528,7 @@ void waldo__docker_file_read(waldo_machine *machine, const char *path, uint64_t 
     file_op *op = waldo__docker_op_new(machine, path, max + 1, call);
 
     if (op == NULL) {
-        done(call->userdata, WALDO_ENOMEM, waldo__str(""), NULL);
+        done(call->userdata, WALDO_ENOMEM, WALDO__S(""), NULL);
         return;
     }
     op->on_bytes = done;

@@ -75,9 +75,9 @@ static waldo_status take_lines(docker_call *call)
     size_t end;
 
     while (status == WALDO_OK &&
-           (end = waldo__str_find(waldo__strn(text.ptr + used, text.len - used), '\n')) <
+           (end = waldo__str_find(waldo__slice(text.ptr + used, text.len - used), '\n')) <
                text.len - used) {
-        status = call->on_line(call->userdata, waldo__strn(text.ptr + used, end));
+        status = call->on_line(call->userdata, waldo__slice(text.ptr + used, end));
         used += end + 1;
     }
     waldo__buf_consume(&call->answer, used);
@@ -127,8 +127,8 @@ void waldo__docker_call_start(docker_call *call, const char *method, const char 
     int archive = strcmp(method, "PUT") == 0;
     waldo__http_request request = { .method = method,
                                     .headers = archive
-                                                   ? waldo__str("Content-Type: application/x-tar\n")
-                                                   : waldo__str("Content-Type: application/json\n"),
+                                                   ? WALDO__S("Content-Type: application/x-tar\n")
+                                                   : WALDO__S("Content-Type: application/json\n"),
                                     .body = waldo__buf_str(&call->body),
                                     .unix_socket = engine->path[0] != '\0' ? engine->path : NULL,
                                     .replay = strcmp(method, "GET") == 0 ? WALDO__REPLAY_SAFE
@@ -210,9 +210,8 @@ waldo_status waldo__docker_call_error(const docker_call *call, waldo_status stat
                                  "docker: %s: the engine at %s has gone, stopped or restarted (%s)",
                                  what, where, waldo_error_message(error));
     } else if (status != WALDO_OK) {
-        status =
-            waldo_error_set(ret_err, status, WALDO_CLASS_BACKEND, "docker: %s: %s", what,
-                            error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+        status = waldo_error_set(ret_err, status, WALDO_CLASS_BACKEND, "docker: %s: %s", what,
+                                 waldo__error_text(status, error));
     } else {
         waldo__docker_call_message(call, &said);
         status = waldo_error_set(ret_err,

@@ -48,7 +48,7 @@ static void put_folders(file_op *op)
     waldo_str rest = waldo__buf_str(&op->path);
     waldo_str part;
 
-    rest = waldo__strn(rest.ptr + op->known, folders_of(op) - op->known);
+    rest = waldo__slice(rest.ptr + op->known, folders_of(op) - op->known);
     waldo__buf_free(&op->call.body);
     waldo__buf_init(&op->call.body, FOLDERS_MAX);
     while (waldo__str_split(&rest, '/', &part)) {
@@ -136,7 +136,7 @@ static void put_file(file_op *op)
     waldo__buf_init(&op->call.body, op->data.len + 4 * (size_t)PATHS_MAX);
     waldo__tar_put(&op->call.body, &entry);
     waldo__tar_end(&op->call.body);
-    waldo__docker_op_ask(op, "PUT", waldo__strn(path.ptr, slash > 1 ? slash - 1 : slash),
+    waldo__docker_op_ask(op, "PUT", waldo__slice(path.ptr, slash > 1 ? slash - 1 : slash),
                          "&noOverwriteDirNonDir=1", on_written);
 }
 
@@ -159,7 +159,7 @@ static void on_said(void *userdata, int stream, waldo_str bytes)
     size_t room = op->data.max - op->data.len;
 
     (void)stream;
-    waldo__buf_add_str(&op->data, waldo__strn(bytes.ptr, bytes.len < room ? bytes.len : room));
+    waldo__buf_add_str(&op->data, waldo__slice(bytes.ptr, bytes.len < room ? bytes.len : room));
 }
 
 /* Exit codes of the scripts below. */

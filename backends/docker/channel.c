@@ -24,37 +24,37 @@ typedef enum stage { CONNECTING, ASKING, ATTACHED, OVER, TOLD } stage;
 
 struct docker_channel {
     waldo_channel base;
-    docker_engine engine; /* a copy, for a callback may free its machine */
     waldo__loop *loop;
-    char *container;
-    const char *what; /* is being done, until attached; static */
-    uint64_t memory;  /* its limit, for words about its end */
-    int durable;      /* the container may go on without this stream */
-    int fd;
     waldo__watch *watch;
+    int fd;
     stage stage;
-    waldo__timer timer; /* until attached */
-    waldo__task attached_task;
     docker_call_fn attached;
     void *userdata;
-    waldo_status status;
     waldo_error *error;
+    waldo_status status;
+    int listening;
+    int paused;
+    int got_bytes;
+    int in_callback;
+    int closed;
+    int durable;            /* the container may go on without this stream */
+    docker_call_fn awaited; /* NULL: nobody waits for the container's first word */
+    void *awaited_by;
+    char *container;
+    const char *what;   /* is being done, until attached; static */
+    uint64_t memory;    /* its limit, for words about its end */
+    waldo__timer timer; /* until attached */
+    waldo__task attached_task;
 
     waldo_channel_events events;
     waldo__sendq out;
     waldo__buf head; /* of the answer; then what of the stream came with it */
     waldo__docker_frames frames;
     waldo__buf words; /* the engine's last */
-    docker_call why;  /* asks how the container ended */
     waldo__task read_task;
     waldo__task drained_task;
-    docker_call_fn awaited; /* NULL: nobody waits for the container's first word */
-    void *awaited_by;
-    int listening;
-    int paused;
-    int got_bytes;
-    int in_callback;
-    int closed;
+    docker_call why;      /* asks how the container ended */
+    docker_engine engine; /* a copy, for a callback may free its machine */
 };
 
 static unsigned wanted(const docker_channel *ch)
@@ -158,8 +158,7 @@ static void tell_over(void *userdata, waldo_status status, const waldo_error *er
                           ch->durable ? "the engine at %s stopped, restarted or hangs (%s)"
                                       : "the engine at %s stopped, restarted or hangs, and the "
                                         "container is lost with it (%s)",
-                          ch->engine.text,
-                          error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+                          ch->engine.text, waldo__error_text(status, error));
     } else {
         describe_end(ch, &text);
     }
@@ -271,7 +270,7 @@ static void on_answer(docker_channel *ch)
         return;
     }
     said = end + 4 < text.len ? waldo__str_trim(waldo__strn(text.ptr + end + 4, text.len - end - 4))
-                              : waldo__str("");
+                              : WALDO__S("");
     waldo_error_set(&error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
                     "docker: %s: the engine answered %lld: %.*s", ch->what, (long long)code,
                     (int)(said.len < 300 ? said.len : 300), said.ptr);
@@ -385,7 +384,7 @@ static int has_spoken(waldo_str text)
             return 1;
         }
         len += FRAME_HEAD;
-        text = len < text.len ? waldo__strn(text.ptr + len, text.len - len) : waldo__str("");
+        text = len < text.len ? waldo__strn(text.ptr + len, text.len - len) : WALDO__S("");
     }
     return 0;
 }

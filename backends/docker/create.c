@@ -46,12 +46,12 @@ int waldo__docker_parse_user(docker_options *options, waldo_str text)
     int64_t uid;
     int64_t gid;
 
-    if (!waldo__str_int(waldo__strn(text.ptr, colon), &uid) || uid < 0 || uid > ID_MAX) {
+    if (!waldo__str_int(waldo__slice(text.ptr, colon), &uid) || uid < 0 || uid > ID_MAX) {
         return 0;
     }
     gid = uid;
     if (colon < text.len &&
-        (!waldo__str_int(waldo__strn(text.ptr + colon + 1, text.len - colon - 1), &gid) ||
+        (!waldo__str_int(waldo__slice(text.ptr + colon + 1, text.len - colon - 1), &gid) ||
          gid < 0 || gid > ID_MAX)) {
         return 0;
     }
@@ -104,7 +104,7 @@ static int parse_hand(docker_options *options, waldo_str text)
 
 static waldo_status bad(waldo_error **ret_err, const char *what)
 {
-    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "docker: %s", what);
+    return waldo__error_invalid(ret_err, "docker: %s", what);
 }
 
 /* ASCII, without regard to case. */
@@ -113,7 +113,7 @@ static int holds(waldo_str text, const char *word)
     size_t len = strlen(word);
 
     for (size_t i = 0; i + len <= text.len; i++) {
-        if (waldo__str_ieq(waldo__strn(text.ptr + i, len), waldo__strn(word, len))) {
+        if (waldo__str_ieq(waldo__slice(text.ptr + i, len), waldo__strn(word, len))) {
             return 1;
         }
     }
@@ -279,12 +279,12 @@ static void put_limits(const docker_options *options, waldo__json_writer *jw)
     waldo__jw_int(jw, "PidsLimit", options->processes);
     waldo__jw_array(jw, "Ulimits");
     waldo__jw_object(jw, NULL);
-    waldo__jw_str(jw, "Name", WALDO__S("nofile"));
+    waldo__jw_text(jw, "Name", "nofile");
     waldo__jw_int(jw, "Soft", 4096);
     waldo__jw_int(jw, "Hard", 4096);
     waldo__jw_end(jw, '}');
     waldo__jw_object(jw, NULL);
-    waldo__jw_str(jw, "Name", WALDO__S("core"));
+    waldo__jw_text(jw, "Name", "core");
     waldo__jw_int(jw, "Soft", 0);
     waldo__jw_int(jw, "Hard", 0);
     waldo__jw_end(jw, '}');
@@ -305,7 +305,7 @@ static void put_tmpfs(const docker_options *options, const docker_engine *engine
         snprintf(tmp + used, sizeof tmp - (size_t)used, ",uid=%u,gid=%u", (unsigned)options->uid,
                  (unsigned)options->gid);
     }
-    waldo__jw_str(jw, "/tmp", waldo__str(tmp));
+    waldo__jw_text(jw, "/tmp", tmp);
     waldo__jw_end(jw, '}');
 }
 
@@ -321,16 +321,16 @@ static void put_tmp_volume(const docker_options *options, waldo__json_writer *jw
              (unsigned long long)options->tmp, (unsigned)options->uid, (unsigned)options->gid);
     waldo__jw_array(jw, "Mounts");
     waldo__jw_object(jw, NULL);
-    waldo__jw_str(jw, "Type", WALDO__S("volume"));
-    waldo__jw_str(jw, "Target", WALDO__S("/tmp"));
+    waldo__jw_text(jw, "Type", "volume");
+    waldo__jw_text(jw, "Target", "/tmp");
     waldo__jw_object(jw, "VolumeOptions");
     waldo__jw_bool(jw, "NoCopy", 1);
     waldo__jw_object(jw, "DriverConfig");
-    waldo__jw_str(jw, "Name", WALDO__S("local"));
+    waldo__jw_text(jw, "Name", "local");
     waldo__jw_object(jw, "Options");
-    waldo__jw_str(jw, "type", WALDO__S("tmpfs"));
-    waldo__jw_str(jw, "device", WALDO__S("tmpfs"));
-    waldo__jw_str(jw, "o", waldo__str(text));
+    waldo__jw_text(jw, "type", "tmpfs");
+    waldo__jw_text(jw, "device", "tmpfs");
+    waldo__jw_text(jw, "o", text);
     waldo__jw_end(jw, '}');
     waldo__jw_end(jw, '}');
     waldo__jw_end(jw, '}');
@@ -350,14 +350,10 @@ static void put_host_config(const docker_options *options, const docker_engine *
     /* Without a hand nobody reaps; Podman's own init is a package of its own. */
     waldo__jw_bool(jw, "Init", options->main != DOCKER_MAIN_HAND && !engine->podman);
     waldo__jw_bool(jw, "AutoRemove", 1);
-    waldo__jw_str(jw, "NetworkMode", waldo__str(options->net ? "default" : "none"));
-    waldo__jw_str(jw, "IpcMode", WALDO__S("private"));
-    waldo__jw_array(jw, "CapDrop");
-    waldo__jw_str(jw, NULL, WALDO__S("ALL"));
-    waldo__jw_end(jw, ']');
-    waldo__jw_array(jw, "SecurityOpt");
-    waldo__jw_str(jw, NULL, WALDO__S("no-new-privileges"));
-    waldo__jw_end(jw, ']');
+    waldo__jw_text(jw, "NetworkMode", options->net ? "default" : "none");
+    waldo__jw_text(jw, "IpcMode", "private");
+    waldo__jw_raw(jw, "CapDrop", WALDO__S("[\"ALL\"]"));
+    waldo__jw_raw(jw, "SecurityOpt", WALDO__S("[\"no-new-privileges\"]"));
     waldo__jw_bool(jw, "Privileged", 0);
     waldo__jw_bool(jw, "ReadonlyRootfs", 1);
     if (options->shared) {
@@ -370,14 +366,11 @@ static void put_host_config(const docker_options *options, const docker_engine *
     }
     put_limits(options, jw);
     if (options->runtime != NULL) {
-        waldo__jw_str(jw, "Runtime", waldo__str(options->runtime));
+        waldo__jw_text(jw, "Runtime", options->runtime);
     }
-    waldo__jw_object(jw, "LogConfig"); /* else the engine would keep all that the hand says */
-    waldo__jw_str(jw, "Type", WALDO__S("none"));
-    waldo__jw_end(jw, '}');
-    waldo__jw_object(jw, "RestartPolicy");
-    waldo__jw_str(jw, "Name", WALDO__S("no"));
-    waldo__jw_end(jw, '}');
+    /* Else the engine would keep all that the hand says. */
+    waldo__jw_raw(jw, "LogConfig", WALDO__S("{\"Type\":\"none\"}"));
+    waldo__jw_raw(jw, "RestartPolicy", WALDO__S("{\"Name\":\"no\"}"));
     waldo__jw_end(jw, '}');
 }
 
@@ -388,11 +381,11 @@ static void put_arguments(const docker_options *options, waldo__json_writer *jw)
 
     waldo__jw_array(jw, "Cmd");
     if (options->lease_ms > 0) {
-        waldo__jw_str(jw, NULL, WALDO__S("durable"));
+        waldo__jw_text(jw, NULL, "durable");
         snprintf(text, sizeof text, DOCKER_ADDRESS "%s", options->id);
-        waldo__jw_str(jw, NULL, waldo__str(text));
+        waldo__jw_text(jw, NULL, text);
         snprintf(text, sizeof text, "%lld", (long long)options->lease_ms);
-        waldo__jw_str(jw, NULL, waldo__str(text));
+        waldo__jw_text(jw, NULL, text);
     }
     waldo__jw_end(jw, ']');
 }
@@ -408,7 +401,7 @@ static void put_main(const docker_options *options, waldo__json_writer *jw)
 
     waldo__jw_array(jw, "Entrypoint");
     for (const char *const *word = mains[options->main]; *word != NULL; word++) {
-        waldo__jw_str(jw, NULL, waldo__str(*word));
+        waldo__jw_text(jw, NULL, *word);
     }
     waldo__jw_end(jw, ']');
 }
@@ -422,39 +415,29 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
     snprintf(user, sizeof user, "%u:%u", (unsigned)options->uid, (unsigned)options->gid);
     waldo__json_writer_init(&jw, out);
     waldo__jw_object(&jw, NULL);
-    waldo__jw_str(&jw, "Image", waldo__str(options->image));
+    waldo__jw_text(&jw, "Image", options->image);
     put_main(options, &jw);
     put_arguments(options, &jw);
-    waldo__jw_object(&jw, "Healthcheck");
-    waldo__jw_array(&jw, "Test");
-    waldo__jw_str(&jw, NULL, WALDO__S("NONE"));
-    waldo__jw_end(&jw, ']');
-    waldo__jw_end(&jw, '}');
-    waldo__jw_str(&jw, "User", waldo__str(user));
-    waldo__jw_str(&jw, "WorkingDir", WALDO__S(WORKSPACE));
-    waldo__jw_str(&jw, "Hostname", WALDO__S("sandbox"));
-    waldo__jw_array(&jw, "Env"); /* beside the image's, whose PATH stays */
-    waldo__jw_str(&jw, NULL, WALDO__S("HOME=/tmp"));
-    waldo__jw_str(&jw, NULL, WALDO__S("TERM=dumb"));
-    waldo__jw_str(&jw, NULL, WALDO__S("LANG=C.UTF-8"));
-    waldo__jw_end(&jw, ']');
+    waldo__jw_raw(&jw, "Healthcheck", WALDO__S("{\"Test\":[\"NONE\"]}"));
+    waldo__jw_text(&jw, "User", user);
+    waldo__jw_text(&jw, "WorkingDir", WORKSPACE);
+    waldo__jw_text(&jw, "Hostname", "sandbox");
+    /* Beside the image's, whose PATH stays. */
+    waldo__jw_raw(&jw, "Env", WALDO__S("[\"HOME=/tmp\",\"TERM=dumb\",\"LANG=C.UTF-8\"]"));
     waldo__jw_bool(&jw, "Tty", 0);
     waldo__jw_bool(&jw, "NetworkDisabled", options->shared && !options->net);
     /* This process gone: the hand's input ends, and it. A durable hand has its lease instead. */
     waldo__jw_bool(&jw, "OpenStdin", options->lease_ms == 0);
     waldo__jw_bool(&jw, "StdinOnce", options->lease_ms == 0);
-    waldo__jw_str(&jw, "StopSignal", WALDO__S("SIGKILL"));
+    waldo__jw_text(&jw, "StopSignal", "SIGKILL");
     waldo__jw_object(&jw, "Volumes");
     if (options->main != DOCKER_MAIN_HAND && engine->podman) {
-        waldo__jw_object(&jw, "/tmp");
-        waldo__jw_end(&jw, '}');
+        waldo__jw_raw(&jw, "/tmp", WALDO__S("{}"));
     }
     if (!options->shared) {
-        waldo__jw_object(&jw, HAND_FOLDER);
-        waldo__jw_end(&jw, '}');
+        waldo__jw_raw(&jw, HAND_FOLDER, WALDO__S("{}"));
     }
-    waldo__jw_object(&jw, WORKSPACE);
-    waldo__jw_end(&jw, '}');
+    waldo__jw_raw(&jw, WORKSPACE, WALDO__S("{}"));
     waldo__jw_end(&jw, '}');
     waldo__jw_object(&jw, "Labels");
     waldo__labels_put(&jw, options->owner, options->id, options->name, options->lease_ms);
@@ -469,9 +452,9 @@ waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__b
 {
     waldo_str image = waldo__str(options->image);
     size_t at = waldo__str_find(image, '@');
-    waldo_str name = waldo__strn(image.ptr, at);
+    waldo_str name = waldo__slice(image.ptr, at);
     waldo_str tag =
-        at < image.len ? waldo__strn(image.ptr + at + 1, image.len - at - 1) : WALDO__S("latest");
+        at < image.len ? waldo__slice(image.ptr + at + 1, image.len - at - 1) : WALDO__S("latest");
     size_t colon = name.len;
 
     while (colon > 0 && name.ptr[colon - 1] != ':' && name.ptr[colon - 1] != '/') {
@@ -479,7 +462,7 @@ waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__b
     }
     if (colon > 0 && name.ptr[colon - 1] == ':') {
         if (at == image.len) {
-            tag = waldo__strn(name.ptr + colon, name.len - colon);
+            tag = waldo__slice(name.ptr + colon, name.len - colon);
         }
         name.len = colon - 1;
     }

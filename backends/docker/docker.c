@@ -114,7 +114,7 @@ static void on_started(void *userdata, waldo_status status, const waldo_error *e
     if (machine->options.main == DOCKER_MAIN_CAT) { /* which says what it hears */
         waldo_channel *channel = waldo__docker_channel_base(machine->channel);
 
-        channel->ops->send(channel, waldo__str("\n"));
+        channel->ops->send(channel, WALDO__S("\n"));
     }
     waldo__docker_channel_await(machine->channel, on_spoken, machine);
 }
@@ -380,7 +380,7 @@ static void pull(waldo_machine *machine)
 
 static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
 {
-    const waldo__hand_program *one = waldo__docker_hand_for(waldo__str(""));
+    const waldo__hand_program *one = waldo__docker_hand_for(WALDO__S(""));
     waldo__json *doc = NULL;
     waldo_status status = waldo__docker_parse(waldo__buf_str(&machine->call.answer), &doc, ret_err);
     waldo_str arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
@@ -481,7 +481,7 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
     if (status == WALDO_OK && machine->engine.version[0] == '\0') {
         waldo_error *made = NULL;
 
-        status = waldo__docker_engine_agree(&machine->engine, waldo__str(""), &made);
+        status = waldo__docker_engine_agree(&machine->engine, WALDO__S(""), &made);
         waldo__docker_opened(machine, status, made);
     } else if (status != WALDO_OK || machine->call.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "asking for its version");

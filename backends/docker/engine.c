@@ -116,9 +116,8 @@ waldo_status waldo__docker_engine_refused(const docker_engine *engine, int error
 
 static waldo_status bad_address(waldo_str text, const char *why, waldo_error **ret_err)
 {
-    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                           "docker: the engine's address \"%.*s\" %s", (int)text.len, text.ptr,
-                           why);
+    return waldo__error_invalid(ret_err, "docker: the engine's address \"%.*s\" %s", (int)text.len,
+                                text.ptr, why);
 }
 
 /* HOST:PORT[/PREFIX], after tcp:// */
@@ -126,8 +125,8 @@ static waldo_status parse_tcp(docker_engine *engine, waldo_str rest, waldo_error
 {
     waldo_str all = waldo__str(engine->text);
     size_t slash = waldo__str_find(rest, '/');
-    waldo_str prefix = waldo__strn(rest.ptr + slash, rest.len - slash);
-    waldo_str place = waldo__strn(rest.ptr, slash);
+    waldo_str prefix = waldo__slice(rest.ptr + slash, rest.len - slash);
+    waldo_str place = waldo__slice(rest.ptr, slash);
     size_t colon = place.len;
     int64_t port = 2375;
     unsigned char address[16];
@@ -136,14 +135,14 @@ static waldo_status parse_tcp(docker_engine *engine, waldo_str rest, waldo_error
         colon--;
     }
     if (colon > 0 && place.ptr[colon - 1] == ':') {
-        if (!waldo__str_int(waldo__strn(place.ptr + colon, place.len - colon), &port) || port < 1 ||
-            port > 65535) {
+        if (!waldo__str_int(waldo__slice(place.ptr + colon, place.len - colon), &port) ||
+            port < 1 || port > 65535) {
             return bad_address(all, "has no port from 1 to 65535", ret_err);
         }
         place.len = colon - 1;
     }
     if (place.len > 1 && place.ptr[0] == '[' && place.ptr[place.len - 1] == ']') {
-        place = waldo__strn(place.ptr + 1, place.len - 2);
+        place = waldo__slice(place.ptr + 1, place.len - 2);
     }
     while (prefix.len > 0 && prefix.ptr[prefix.len - 1] == '/') {
         prefix.len--;
@@ -170,7 +169,7 @@ static waldo_status parse_address(docker_engine *engine, waldo_str text, waldo_e
     static const char tcp_scheme[] = "tcp://";
 
     if (text.len >= sizeof engine->text) {
-        return bad_address(waldo__str(""), "is too long", ret_err);
+        return bad_address(WALDO__S(""), "is too long", ret_err);
     }
     snprintf(engine->text, sizeof engine->text, "%.*s", (int)text.len, text.ptr);
     if (waldo__str_starts(text, unix_scheme) && text.len > sizeof unix_scheme - 1) {
@@ -258,8 +257,8 @@ waldo_status waldo__docker_engine_agree(docker_engine *engine, waldo_str offered
     int64_t major = 0;
     int64_t minor = -1;
 
-    if (dot == offered.len || !waldo__str_int(waldo__strn(offered.ptr, dot), &major) ||
-        !waldo__str_int(waldo__strn(offered.ptr + dot + 1, offered.len - dot - 1), &minor)) {
+    if (dot == offered.len || !waldo__str_int(waldo__slice(offered.ptr, dot), &major) ||
+        !waldo__str_int(waldo__slice(offered.ptr + dot + 1, offered.len - dot - 1), &minor)) {
         return waldo_error_set(ret_err, WALDO_EUNAVAILABLE, WALDO_CLASS_PROTOCOL,
                                "docker: what answers at %s is no Docker Engine: it names no API "
                                "version",

@@ -22,19 +22,19 @@ void waldo__docker_put_command(waldo__buf *out, const char *const *argv, const c
     waldo__jw_bool(&jw, "Tty", 0);
     waldo__jw_array(&jw, "Cmd");
     for (size_t i = 0; argv[i] != NULL; i++) {
-        waldo__jw_str(&jw, NULL, waldo__str(argv[i]));
+        waldo__jw_text(&jw, NULL, argv[i]);
     }
     waldo__jw_end(&jw, ']');
     waldo__jw_array(&jw, "Env");
     for (size_t i = 0; env != NULL && env[i] != NULL; i++) {
-        waldo__jw_str(&jw, NULL, waldo__str(env[i]));
+        waldo__jw_text(&jw, NULL, env[i]);
     }
     waldo__jw_end(&jw, ']');
     if (cwd != NULL) {
-        waldo__jw_str(&jw, "WorkingDir", waldo__str(cwd));
+        waldo__jw_text(&jw, "WorkingDir", cwd);
     }
     if (user != NULL) {
-        waldo__jw_str(&jw, "User", waldo__str(user));
+        waldo__jw_text(&jw, "User", user);
     }
     waldo__jw_end(&jw, '}');
 }

@@ -31,18 +31,10 @@ typedef enum stage { STAGE_HEAD, STAGE_OUTPUT, STAGE_FAILED } stage;
 typedef struct plain_job {
     docker_item item;
     docker_plain *plain;
-    docker_exec command;
-    docker_exec killer;
-    docker_call upload; /* of its input */
-    char input[64];     /* file; empty: none */
-    waldo__task early;  /* ends that are known at once */
     waldo_status status;
-    waldo_error *error;
     stage stage;
-    waldo__buf head; /* of its output, until it is clear what it is; then the engine's words */
-    waldo__buf error_head; /* of its error output, until then */
+    waldo_error *error;
     int64_t pid;
-    waldo__timer timer;
     waldo__cancel_watch *cancel;
     int64_t grace_ms;
     waldo_exec_end end; /* EXITED: nobody asked for another */
@@ -51,6 +43,14 @@ typedef struct plain_job {
     waldo_output_fn on_output;
     waldo_backend_exec_fn done;
     void *userdata;
+    char input[64];    /* file; empty: none */
+    waldo__task early; /* ends that are known at once */
+    waldo__buf head;   /* of its output, until it is clear what it is; then the engine's words */
+    waldo__buf error_head; /* of its error output, until then */
+    waldo__timer timer;
+    docker_call upload; /* of its input */
+    docker_exec command;
+    docker_exec killer;
 } plain_job;
 
 /* ---- the machine ---- */
@@ -351,7 +351,7 @@ static void on_command_over(void *userdata, waldo_status status, int exit_code,
     if (status == WALDO_OK && job->stage != STAGE_OUTPUT) {
         said = waldo__str_trim(waldo__buf_str(job->head.len > 0 ? &job->head : &job->error_head));
         if (said.len == 0) {
-            said = waldo__str("the command ended before it began");
+            said = WALDO__S("the command ended before it began");
         }
         status = waldo_error_set(&made, WALDO_ESTART, WALDO_CLASS_BACKEND, "%.*s",
                                  (int)(said.len < 1000 ? said.len : 1000), said.ptr);

@@ -6,19 +6,19 @@
 enum { QUICK_MS = 5000 };
 
 typedef struct query {
-    docker_engine engine;
-    docker_call call;
     int64_t deadline_ns;
     waldo_backend_id_fn each; /* list */
     char *id;                 /* destroy */
     int probing;
     int checking;
-    docker_options options; /* of a check */
     waldo_backend_done_fn done;
     void *userdata;
-    waldo__task task; /* completion */
     waldo_status status;
     waldo_error *error;
+    waldo__task task; /* completion */
+    docker_call call;
+    docker_options options; /* of a check */
+    docker_engine engine;
 } query;
 
 static void complete(void *userdata)
@@ -138,7 +138,7 @@ static void list(query *q)
     waldo__jw_end(&jw, ']');
     if (q->id != NULL) {
         waldo__jw_array(&jw, "id");
-        waldo__jw_str(&jw, NULL, waldo__str(q->id));
+        waldo__jw_text(&jw, NULL, q->id);
         waldo__jw_end(&jw, ']');
     }
     waldo__jw_end(&jw, '}');
@@ -212,7 +212,7 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
         q->status =
             waldo__docker_call_error(&q->call, status, error, "asking for its version", &q->error);
     } else if (q->engine.version[0] == '\0') {
-        q->status = waldo__docker_engine_agree(&q->engine, waldo__str(""), &q->error);
+        q->status = waldo__docker_engine_agree(&q->engine, WALDO__S(""), &q->error);
     } else if ((q->probing || q->checking) && waldo__hand_at(0) == NULL) {
         q->status = waldo_error_set(&q->error, WALDO_EUNAVAILABLE, WALDO_CLASS_BACKEND,
                                     "docker: an engine answers, but this build has no hand");

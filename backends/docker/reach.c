@@ -66,8 +66,7 @@ waldo_status waldo__docker_take_saved(waldo_machine *machine, waldo_str saved,
     place = waldo__json_get_int(waldo__json_root(doc), "place", 0);
     if (!is_word(run) || place < 0 || place > DOCKER_PLACES ||
         !waldo__docker_take_id(machine, container)) {
-        status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                 "docker: the saved state names no container");
+        status = waldo__error_invalid(ret_err, "docker: the saved state names no container");
     } else {
         machine->options.place = (int)place;
         waldo__free(machine->options.attach);
@@ -87,12 +86,12 @@ static void give_saved(void *userdata)
 
     waldo__json_writer_init(&jw, &text);
     waldo__jw_object(&jw, NULL);
-    waldo__jw_str(&jw, "container", waldo__str(machine->name));
-    waldo__jw_str(&jw, "run", waldo__str(machine->options.id));
+    waldo__jw_text(&jw, "container", machine->name);
+    waldo__jw_text(&jw, "run", machine->options.id);
     if (machine->options.place > 0) {
         waldo__jw_int(&jw, "place", machine->options.place);
     }
-    waldo__jw_str(&jw, "engine", waldo__str(machine->engine.text)); /* for people: not used */
+    waldo__jw_text(&jw, "engine", machine->engine.text); /* for people: not used */
     waldo__jw_end(&jw, '}');
     machine->save_done(machine->save_userdata, text.status, waldo__buf_str(&text), NULL);
     waldo__buf_free(&text);

@@ -56,9 +56,9 @@ static void put_mount(const docker_options *options, waldo__json_writer *jw, con
 
     snprintf(path, sizeof path, "%s/%s", options->scratch, name);
     waldo__jw_object(jw, NULL);
-    waldo__jw_str(jw, "Type", WALDO__S("bind"));
-    waldo__jw_str(jw, "Source", waldo__str(path));
-    waldo__jw_str(jw, "Target", waldo__str(target));
+    waldo__jw_text(jw, "Type", "bind");
+    waldo__jw_text(jw, "Source", path);
+    waldo__jw_text(jw, "Target", target);
     waldo__jw_bool(jw, "ReadOnly", 1);
     waldo__jw_end(jw, '}');
 }

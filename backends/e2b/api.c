@@ -26,10 +26,10 @@ static waldo_status take(char *ret, const waldo_backend_spec *spec, const char *
         good &= waldo__str_starts(text, "https://") || waldo__str_starts(text, "http://");
     }
     if (!good) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "e2b: %s (or %s, which is set) must be %s", key, variable,
-                               is_url ? "a URL such as https://api.e2b.app, without query"
-                                      : "a domain such as e2b.app");
+        return waldo__error_invalid(ret_err, "e2b: %s (or %s, which is set) must be %s", key,
+                                    variable,
+                                    is_url ? "a URL such as https://api.e2b.app, without query"
+                                           : "a domain such as e2b.app");
     }
     memcpy(ret, text.ptr, text.len);
     ret[text.len] = '\0';
@@ -67,8 +67,7 @@ waldo_status waldo__e2b_place_find(e2b_place *place, const waldo_backend_env *en
     *place = (e2b_place){ .env = env };
     user = user.len > 0 ? user : WALDO__S("user");
     if (wrong(spec, user) != NULL) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "e2b: %s",
-                               wrong(spec, user));
+        return waldo__error_invalid(ret_err, "e2b: %s", wrong(spec, user));
     }
     memcpy(place->user, user.ptr, user.len);
     status = take(place->domain, spec, "domain", "E2B_DOMAIN", "e2b.app", ret_err);

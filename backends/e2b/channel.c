@@ -16,17 +16,17 @@ typedef enum stage { STARTING, OPEN, OVER } stage;
 
 struct e2b_channel {
     waldo__pipe pipe; /* first */
-    e2b_place place;  /* a copy, for a callback may free its machine */
     stage stage;
-    e2b_stream stream;
-    waldo__api_call input;  /* on its way to the process */
-    waldo__api_call health; /* asks why the stream ended */
-    waldo__timer timer;     /* until it is open */
     int64_t idle_ms;
     int64_t pid;
     waldo__api_fn opened;
     void *userdata;
     waldo_error *cause;
+    waldo__timer timer; /* until it is open */
+    e2b_stream stream;
+    waldo__api_call input;  /* on its way to the process */
+    waldo__api_call health; /* asks why the stream ended */
+    e2b_place place;        /* a copy, for a callback may free its machine */
 };
 
 static void release(void *userdata)

@@ -31,15 +31,15 @@ static void put_start(waldo__buf *out, const char *script, const char *const *ar
     waldo__json_writer_init(&jw, &text);
     waldo__jw_object(&jw, NULL);
     waldo__jw_object(&jw, "process");
-    waldo__jw_str(&jw, "cmd", WALDO__S("/bin/sh"));
+    waldo__jw_text(&jw, "cmd", "/bin/sh");
     waldo__jw_array(&jw, "args");
-    waldo__jw_str(&jw, NULL, WALDO__S("-c"));
-    waldo__jw_str(&jw, NULL, waldo__str(script));
+    waldo__jw_text(&jw, NULL, "-c");
+    waldo__jw_text(&jw, NULL, script);
     for (; *args != NULL; args++) {
-        waldo__jw_str(&jw, NULL, waldo__str(*args));
+        waldo__jw_text(&jw, NULL, *args);
     }
     waldo__jw_end(&jw, ']');
-    waldo__jw_str(&jw, "cwd", WALDO__S("/"));
+    waldo__jw_text(&jw, "cwd", "/");
     waldo__jw_end(&jw, '}');
     waldo__jw_bool(&jw, "stdin", with_stdin);
     waldo__jw_end(&jw, '}');

@@ -60,11 +60,11 @@ void waldo__e2b_put_net(waldo__json_writer *jw, waldo_net net, const char *const
     }
     waldo__jw_array(jw, "allowOut");
     for (; hosts != NULL && *hosts != NULL; hosts++) {
-        waldo__jw_str(jw, NULL, waldo__str(*hosts));
+        waldo__jw_text(jw, NULL, *hosts);
     }
     waldo__jw_end(jw, ']');
     waldo__jw_array(jw, "denyOut");
-    waldo__jw_str(jw, NULL, WALDO__S("0.0.0.0/0"));
+    waldo__jw_text(jw, NULL, "0.0.0.0/0");
     waldo__jw_end(jw, ']');
     if (!update) {
         waldo__jw_end(jw, '}');
@@ -83,7 +83,7 @@ static void put_create(waldo_machine *machine, const waldo_backend_spec *spec)
     waldo__jw_int(&jw, "timeout", seconds < E2B_MADE_MS / 1000 ? seconds : E2B_MADE_MS / 1000);
     waldo__e2b_put_net(&jw, spec->net, spec->hosts, 0);
     waldo__jw_object(&jw, "metadata");
-    waldo__jw_str(&jw, E2B_LABEL, WALDO__S("1"));
+    waldo__jw_text(&jw, E2B_LABEL, "1");
     waldo__labels_put(&jw, spec->owner, spec->id, spec->name, spec->lease_ms);
     waldo__jw_end(&jw, '}');
     waldo__jw_end(&jw, '}');
@@ -377,7 +377,7 @@ static void look(void *userdata, const char *label, const char *value)
     waldo_machine *machine = userdata;
     waldo__buf path = WALDO__BUF_INIT(4096);
 
-    waldo__e2b_put_list(&path, label, value, waldo__str(""));
+    waldo__e2b_put_list(&path, label, value, WALDO__S(""));
     waldo__buf_clear(&machine->calls[0].body);
     ask(machine, "GET", waldo__buf_str(&path).ptr, "looking for the sandbox", WALDO__REPLAY_SAFE,
         on_seen);

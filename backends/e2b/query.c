@@ -47,7 +47,7 @@ void waldo__e2b_put_list(waldo__buf *out, const char *key, const char *value, wa
                       value, next.len > 0 ? "&nextToken=" : "");
     for (size_t i = 0; i < next.len; i++) {
         waldo__buf_printf(
-            out, waldo__str_made_of(waldo__strn(next.ptr + i, 1), "-._~") ? "%c" : "%%%02X",
+            out, waldo__str_made_of(waldo__slice(next.ptr + i, 1), "-._~") ? "%c" : "%%%02X",
             (unsigned)(unsigned char)next.ptr[i]);
     }
 }
@@ -183,7 +183,7 @@ static void start(const waldo_backend_env *env, const waldo_backend_call *call,
         waldo__e2b_about(&q->place, &q->call, "GET", "", "looking at the sandbox", q->deadline_ns,
                          on_looked_at);
     } else {
-        list(q, waldo__str(""));
+        list(q, WALDO__S(""));
     }
 }
 

@@ -32,10 +32,7 @@ struct op {
     op **at; /* who points here */
     waldo_machine *machine;
     waldo__loop *loop;
-    waldo__task task;
-    waldo__timer timer;
-    waldo__cancel_watch *cancel;
-    void *userdata;
+    waldo_status status;
     op_kind kind;
     union {
         waldo_backend_done_fn plain;
@@ -43,14 +40,17 @@ struct op {
         waldo_backend_info_fn infos;
         waldo_backend_exec_fn exec;
     } done;
-    waldo_status status;
     waldo_error *error;
+    waldo__cancel_watch *cancel;
+    void *userdata;
+    waldo_output_fn on_output;
+    waldo__task task;
+    waldo__timer timer;
     waldo__buf result; /* OP_BYTES */
     struct {
         WALDO__VEC(waldo_file_info);
     } infos; /* names are owned */
     fake_shell shell;
-    waldo_output_fn on_output;
     int merge;
     int64_t deadline_ns;
     waldo_exec_end end;
@@ -208,18 +208,15 @@ static waldo_status fake_parse(const waldo_backend_spec *spec, waldo_error **ret
     waldo_str fail = option(spec, "fail");
 
     if (spec->target.len > 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "fake: takes no target, write \"fake:\"");
+        return waldo__error_invalid(ret_err, "fake: takes no target, write \"fake:\"");
     }
     if (fail.len > 0 && !waldo__str_is(fail, "open") && !waldo__str_is(fail, "pause") &&
         !waldo__str_is(fail, "resume")) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "fake: fail must be open, pause or resume");
+        return waldo__error_invalid(ret_err, "fake: fail must be open, pause or resume");
     }
     for (size_t i = 0; i < WALDO__COUNT(numbers); i++) {
         if (option(spec, numbers[i]).len > 0 && option_number(spec, numbers[i], -1) < 0) {
-            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                   "fake: %s must be a number", numbers[i]);
+            return waldo__error_invalid(ret_err, "fake: %s must be a number", numbers[i]);
         }
     }
     return WALDO_OK;
@@ -467,7 +464,7 @@ static void fake_read(waldo_machine *machine, const char *path, uint64_t offset,
     const fake_node *node = o != NULL ? node_of(o, path) : NULL;
 
     if (o == NULL) {
-        done(call->userdata, WALDO_ENOMEM, waldo__str(""), NULL);
+        done(call->userdata, WALDO_ENOMEM, WALDO__S(""), NULL);
         return;
     }
     o->done.bytes = done;
@@ -591,19 +588,19 @@ static void fake_write(waldo_machine *machine, const char *path, waldo_str bytes
 static void fake_remove(waldo_machine *machine, const char *path, int recursive,
                         const waldo_backend_call *call, waldo_backend_done_fn done)
 {
-    apply(machine, CHANGE_REMOVE, path, NULL, waldo__str(""), 0, recursive, call, done);
+    apply(machine, CHANGE_REMOVE, path, NULL, WALDO__S(""), 0, recursive, call, done);
 }
 
 static void fake_mkdir(waldo_machine *machine, const char *path, uint32_t mode,
                        const waldo_backend_call *call, waldo_backend_done_fn done)
 {
-    apply(machine, CHANGE_MKDIR, path, NULL, waldo__str(""), mode, 0, call, done);
+    apply(machine, CHANGE_MKDIR, path, NULL, WALDO__S(""), mode, 0, call, done);
 }
 
 static void fake_rename(waldo_machine *machine, const char *from, const char *to,
                         const waldo_backend_call *call, waldo_backend_done_fn done)
 {
-    apply(machine, CHANGE_RENAME, from, to, waldo__str(""), 0, 0, call, done);
+    apply(machine, CHANGE_RENAME, from, to, WALDO__S(""), 0, 0, call, done);
 }
 
 extern const waldo_backend_ops waldo__backend_fake;

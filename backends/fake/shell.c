@@ -11,13 +11,13 @@
 enum { PROGRAM_MAX = 1024 * 1024, INPUT_MAX = 64 * 1024 * 1024, WORDS_MAX = 64, PATH_BYTES = 4096 };
 
 typedef struct command {
-    const char *words[WORDS_MAX];
     size_t count;
     char *redirect; /* file of standard output; NULL: none */
     int append;
     int to_err; /* >&2 */
     waldo__buf text;
     waldo__buf out;
+    const char *words[WORDS_MAX];
 } command;
 
 typedef fake_step (*builtin_fn)(fake_shell *shell, command *cmd);
@@ -233,7 +233,7 @@ static fake_step run_touch(fake_shell *shell, command *cmd)
             continue;
         }
         if (create && waldo__fake_tree_find(shell->tree, path) == NULL) {
-            waldo__fake_tree_write(shell->tree, path, waldo__str(""), 0, 0);
+            waldo__fake_tree_write(shell->tree, path, WALDO__S(""), 0, 0);
         }
         node = waldo__fake_tree_find(shell->tree, path);
         if (node != NULL) {

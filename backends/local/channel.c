@@ -16,17 +16,17 @@ struct local_channel {
     waldo_machine *machine; /* NULL: gone */
     int fd;
     waldo__watch *watch;
-    waldo_channel_events events;
-    waldo__sendq out;
-    waldo__task read_task;
-    waldo__task drained_task;
-    waldo__timer said_timer; /* the stream is over; the keeper's report is awaited */
     int listening;
     int paused;
     int got_bytes;
     int over; /* 1: nothing comes any more; 2: and that was told */
     int in_callback;
     int closed;
+    waldo_channel_events events;
+    waldo__sendq out;
+    waldo__task read_task;
+    waldo__task drained_task;
+    waldo__timer said_timer; /* the stream is over; the keeper's report is awaited */
 };
 
 static unsigned wanted(const local_channel *ch)
@@ -94,7 +94,7 @@ static void tell_over(local_channel *ch, waldo_str said)
 
 static void said_nothing(void *userdata)
 {
-    tell_over(userdata, waldo__str(""));
+    tell_over(userdata, WALDO__S(""));
 }
 
 void waldo__local_channel_end(local_channel *ch, waldo_str said)
@@ -114,7 +114,7 @@ static void stream_over(local_channel *ch)
     update(ch);
     if (ch->machine == NULL || ch->machine->state == LOCAL_ENDED ||
         waldo__timer_arm(ch->loop, &ch->said_timer, waldo__deadline_ns(SAID_WAIT_MS)) != WALDO_OK) {
-        tell_over(ch, ch->machine != NULL ? waldo__buf_str(&ch->machine->said) : waldo__str(""));
+        tell_over(ch, ch->machine != NULL ? waldo__buf_str(&ch->machine->said) : WALDO__S(""));
     }
 }
 

@@ -104,7 +104,7 @@ static void machine_free(waldo_machine *machine)
         local_channel *channel = machine->channel;
 
         machine->channel = NULL;
-        waldo__local_channel_end(channel, waldo__str(""));
+        waldo__local_channel_end(channel, WALDO__S(""));
     }
     close_fd(&machine->control);
     close_fd(&machine->stream);
@@ -373,12 +373,11 @@ static waldo_status local_parse(const waldo_backend_spec *spec, waldo_error **re
     uint64_t bytes;
 
     if (spec->target.len > 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "local: takes no target; write \"local:\" or \"local:,KEY=VALUE\"");
+        return waldo__error_invalid(
+            ret_err, "local: takes no target; write \"local:\" or \"local:,KEY=VALUE\"");
     }
     if (tmp.len > 0 && !waldo__local_size(tmp, &bytes)) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "local: tmp must be a size such as 512m or 1g");
+        return waldo__error_invalid(ret_err, "local: tmp must be a size such as 512m or 1g");
     }
     if (spec->cpus > 0) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,

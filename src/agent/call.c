@@ -43,21 +43,21 @@ struct waldo_tool_call {
     char *args_text;
     size_t args_len;
     waldo__json *args;
-    waldo__call_sink sink;
-    waldo__task task; /* delivers the end */
-    waldo__timer timeout;
     waldo_poster *poster;
     pid_t pid;            /* in a forked child the call is dead, and its lock may be held */
     pthread_mutex_t lock; /* guards state, the end and the queueing of task; before the poster's */
     call_state state;
     waldo__call_end end;
     waldo_status end_status;
-    waldo__buf text;
-    waldo__media_list media; /* guarded by lock */
     void (*on_cancel)(void *userdata);
     void *on_cancel_userdata;
     void *tool_state;
     fetch *fetch;
+    waldo__call_sink sink;
+    waldo__task task; /* delivers the end */
+    waldo__timer timeout;
+    waldo__buf text;
+    waldo__media_list media; /* guarded by lock */
 };
 
 static void release(waldo_tool_call *call)

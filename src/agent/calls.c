@@ -49,7 +49,7 @@ static void record_call(waldo__slot *slot, const char *type, const char *key, wa
     waldo__jw_int(&jw, "item", (int64_t)slot->item);
     waldo__jw_str(&jw, "call", call_item(slot)->id);
     waldo__jw_str(&jw, "tool", call_item(slot)->name);
-    waldo__jw_str(&jw, "key", waldo__str(slot->key));
+    waldo__jw_text(&jw, "key", slot->key);
     if (key != NULL && is_text && waldo__run_is_remote(slot->run)) {
         waldo__jw_str(&jw, key, WALDO__S(""));
         waldo__remote_write_text(&jw, value);
@@ -67,7 +67,7 @@ static void record_result(waldo__slot *slot)
     waldo__record_begin(&json, &jw, "finished");
     waldo__jw_int(&jw, "item", (int64_t)slot->item);
     waldo__jw_str(&jw, "call", call_item(slot)->id);
-    waldo__jw_str(&jw, "key", waldo__str(slot->key));
+    waldo__jw_text(&jw, "key", slot->key);
     waldo__jw_bool(&jw, "is_error", slot->is_error);
     if (waldo__run_is_remote(slot->run)) {
         waldo__remote_write_text(&jw, waldo__buf_str(&slot->result));

@@ -107,8 +107,8 @@ static void record_epoch(waldo_run *run, const char *why)
     waldo__buf json;
 
     waldo__record_begin(&json, &jw, "epoch");
-    waldo__jw_str(&jw, "model", waldo__str(waldo__model_string(run->model)));
-    waldo__jw_str(&jw, "why", waldo__str(why));
+    waldo__jw_text(&jw, "model", waldo__model_string(run->model));
+    waldo__jw_text(&jw, "why", why);
     if (waldo__run_is_remote(run)) {
         waldo__jw_str(&jw, "history", WALDO__S("provider"));
     }

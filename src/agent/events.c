@@ -274,12 +274,12 @@ static void write_event(const waldo_event *event, waldo__buf *out)
 
     waldo__json_writer_init(&jw, out);
     waldo__jw_object(&jw, NULL);
-    waldo__jw_str(&jw, "type", waldo__str(waldo_event_kind_name(event->kind)));
+    waldo__jw_text(&jw, "type", waldo_event_kind_name(event->kind));
     if (event->call_id != NULL) {
-        waldo__jw_str(&jw, "call_id", waldo__str(event->call_id));
+        waldo__jw_text(&jw, "call_id", event->call_id);
     }
     if (event->tool != NULL) {
-        waldo__jw_str(&jw, "tool", waldo__str(event->tool));
+        waldo__jw_text(&jw, "tool", event->tool);
     }
     if (event->kind == WALDO_EVENT_OUTPUT) {
         waldo__jw_int(&jw, "stream", event->stream);
@@ -287,7 +287,7 @@ static void write_event(const waldo_event *event, waldo__buf *out)
     if (event->kind == WALDO_EVENT_USAGE) {
         write_usage(&jw, &event->usage);
     } else if (event->kind == WALDO_EVENT_STATE) {
-        waldo__jw_str(&jw, "state", waldo__str(state_names[event->state]));
+        waldo__jw_text(&jw, "state", state_names[event->state]);
     } else if (event->kind == WALDO_EVENT_ITEM) {
         waldo_str item = waldo__transcript_json(event->items, event->item);
 

@@ -194,8 +194,8 @@ waldo_status waldo_generation_call(waldo_generation *generation, const char *id,
     }
     begin(&line, &jw);
     waldo__jw_object(&jw, "call");
-    waldo__jw_str(&jw, "id", waldo__str(id));
-    waldo__jw_str(&jw, "name", waldo__str(name));
+    waldo__jw_text(&jw, "id", id);
+    waldo__jw_text(&jw, "name", name);
     waldo__jw_str(&jw, "args", args);
     waldo__jw_end(&jw, '}');
     waldo__jw_end(&jw, '}');

@@ -33,7 +33,7 @@ void waldo__record_begin(waldo__buf *json, waldo__json_writer *jw, const char *t
     *json = WALDO__BUF_INIT(RECORD_MAX);
     waldo__json_writer_init(jw, json);
     waldo__jw_object(jw, NULL);
-    waldo__jw_str(jw, "t", waldo__str(type));
+    waldo__jw_text(jw, "t", type);
 }
 
 void waldo__record_end(waldo_run *run, waldo__buf *json, waldo__json_writer *jw)
@@ -69,8 +69,8 @@ void waldo__record_created(waldo_run *run)
 
     waldo__record_begin(&json, &jw, "run");
     waldo__jw_int(&jw, "version", 1);
-    waldo__jw_str(&jw, "id", waldo__str(run->id));
-    waldo__jw_str(&jw, "label", waldo__str(run->label));
+    waldo__jw_text(&jw, "id", run->id);
+    waldo__jw_text(&jw, "label", run->label);
     waldo__jw_int(&jw, "created_ms", waldo__wall_ms());
     waldo__record_end(run, &json, &jw);
 }

@@ -49,7 +49,7 @@ static void on_news(void *userdata, const char *what, const char *text)
         waldo__str_int(clean, &bytes);
         waldo__jw_int(&jw, "bytes", bytes);
     } else {
-        waldo__jw_str(&jw, "what", waldo__str(what));
+        waldo__jw_text(&jw, "what", what);
         waldo__jw_str(&jw, is_saved ? "saved" : "text", clean);
     }
     waldo__record_end(run, &json, &jw);

@@ -55,7 +55,7 @@ static void write_all(waldo__recorder *recorder, waldo_str bytes)
         if (done < 0 && errno != EINTR) {
             fail(recorder, waldo__errno_status(errno), waldo__errno_text(errno));
         } else if (done > 0) {
-            bytes = waldo__strn(bytes.ptr + done, bytes.len - (size_t)done);
+            bytes = waldo__slice(bytes.ptr + done, bytes.len - (size_t)done);
         }
     }
 }
@@ -66,7 +66,7 @@ static void begin(waldo__json_writer *jw, waldo__buf *line, const char *type)
     waldo__json_writer_init(jw, line);
     waldo__jw_object(jw, NULL);
     if (type != NULL) {
-        waldo__jw_str(jw, "t", waldo__str(type));
+        waldo__jw_text(jw, "t", type);
     }
 }
 
@@ -197,7 +197,7 @@ static void write_model(waldo__recorder *recorder, const waldo_model *model)
     }
     if (options->seed != NULL) {
         snprintf(seed, sizeof seed, "%" PRId64, *options->seed);
-        waldo__jw_str(&jw, "seed", waldo__str(seed));
+        waldo__jw_text(&jw, "seed", seed);
     }
     end(recorder, &jw, &line);
 }
@@ -215,7 +215,7 @@ void waldo__recorder_request(waldo__recorder *recorder, const waldo_model *model
     begin(&jw, &line, "request");
     waldo__jw_int(&jw, "n", (int64_t)++recorder->requests);
     put(recorder, &jw, "model", waldo__str(waldo__model_string(model)));
-    waldo__jw_str(&jw, "method", WALDO__S("POST"));
+    waldo__jw_text(&jw, "method", "POST");
     put(recorder, &jw, "path", request->path);
     put(recorder, &jw, "headers", request->headers);
     put(recorder, &jw, "body", request->body);
@@ -352,7 +352,7 @@ void waldo__recorder_end(waldo__recorder *recorder, waldo_status status, const w
     write_body(recorder);
     waldo__scrubber_init(&recorder->scrubber, recorder->secrets);
     begin(&jw, &line, "end");
-    waldo__jw_str(&jw, "status", waldo__str(waldo_status_name(status)));
+    waldo__jw_text(&jw, "status", waldo_status_name(status));
     if (status != WALDO_OK) {
         put(recorder, &jw, "message", waldo__str(waldo_error_message(error)));
     }

@@ -84,7 +84,7 @@ void waldo__remote_write_text(waldo__json_writer *jw, waldo_str text)
 
     waldo__sha256_hex(text, hash);
     waldo__jw_int(jw, "bytes", (int64_t)text.len);
-    waldo__jw_str(jw, "sha256", waldo__str(hash));
+    waldo__jw_text(jw, "sha256", hash);
 }
 
 void waldo__remote_write_media(waldo__json_writer *jw, const waldo_media *media, size_t count)
@@ -109,7 +109,7 @@ waldo_status waldo__remote_write_item(const waldo_item *item, waldo__buf *out)
 
     waldo__json_writer_init(&jw, out);
     waldo__jw_object(&jw, NULL);
-    waldo__jw_str(&jw, "kind", waldo__str(waldo__item_kind_name(item->kind)));
+    waldo__jw_text(&jw, "kind", waldo__item_kind_name(item->kind));
     if (item->kind == WALDO_ITEM_TOOL_CALL) {
         waldo__jw_str(&jw, "id", item->id);
         waldo__jw_str(&jw, "name", item->name);

@@ -135,8 +135,8 @@ static void record_rest(waldo_run *run)
     waldo__buf json;
 
     waldo__record_begin(&json, &jw, "rest");
-    waldo__jw_str(&jw, "stop", waldo__str(stop_names[run->stop]));
-    waldo__jw_str(&jw, "status", waldo__str(waldo_status_name(run->status)));
+    waldo__jw_text(&jw, "stop", stop_names[run->stop]);
+    waldo__jw_text(&jw, "status", waldo_status_name(run->status));
     waldo__record_end(run, &json, &jw);
     waldo__run_commit(run, NULL, NULL);
 }
@@ -258,8 +258,8 @@ static void take_sandbox(waldo_run *run, const waldo_run_options *options)
     int own = options->sandbox != NULL || options->workspace != NULL;
 
     if (options->share != NULL && own) {
-        waldo_error_set(
-            &run->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
+        waldo__error_invalid(
+            &run->error,
             "a run that shares a machine cannot have .sandbox or .workspace of its own");
     } else if (options->share != NULL) {
         run->sandbox = waldo_sandbox_ref(options->share);
@@ -267,8 +267,8 @@ static void take_sandbox(waldo_run *run, const waldo_run_options *options)
     } else if (run->agent->spec != NULL || options->sandbox != NULL) {
         make_sandbox(run, options);
     } else if (options->workspace != NULL) {
-        waldo_error_set(&run->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                        "the run has a workspace but no sandbox: set .sandbox of agent or run");
+        waldo__error_invalid(
+            &run->error, "the run has a workspace but no sandbox: set .sandbox of agent or run");
     }
     if (run->sandbox != NULL) {
         waldo__run_take_machine(run);
@@ -355,8 +355,7 @@ waldo_run *waldo_run_new(waldo_runtime *rt, waldo_agent *agent, const waldo_run_
     waldo__error_copy_to(&run->error, waldo_agent_error(agent));
     if (waldo__options_copy(&options, sizeof options, from) != WALDO_OK) {
         options = (waldo_run_options){ .size = sizeof options };
-        waldo_error_set(&run->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                        "run options have no valid size: use WALDO_RUN()");
+        waldo__error_invalid(&run->error, "run options have no valid size: use WALDO_RUN()");
     }
     waldo__runtime_check(rt, &run->error);
     if (agent != NULL && rt->error == NULL) {

@@ -132,8 +132,7 @@ waldo_runtime *waldo_runtime_new(const waldo_runtime_options *from)
     waldo__random_word(word, sizeof word - 1);
     snprintf(rt->owner, sizeof rt->owner, "%d-%s", (int)getpid(), word);
     if (waldo__options_copy(&options, sizeof options, from) != WALDO_OK) {
-        waldo_error_set(&rt->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                        "runtime options have no valid size: use WALDO_RUNTIME()");
+        waldo__error_invalid(&rt->error, "runtime options have no valid size: use WALDO_RUNTIME()");
         return rt;
     }
     if (options.keys != NULL) {

@@ -55,11 +55,11 @@ static void write_type(waldo__json_writer *jw, const waldo_param *param)
     }
     if (param->optional) {
         waldo__jw_array(jw, "type");
-        waldo__jw_str(jw, NULL, waldo__str(name));
+        waldo__jw_text(jw, NULL, name);
         waldo__jw_str(jw, NULL, WALDO__S("null"));
         waldo__jw_end(jw, ']');
     } else {
-        waldo__jw_str(jw, "type", waldo__str(name));
+        waldo__jw_text(jw, "type", name);
     }
     if (param->type == WALDO_STRING_LIST) {
         waldo__jw_object(jw, "items");
@@ -73,12 +73,12 @@ static void write_property(waldo__json_writer *jw, const waldo_param *param)
     waldo__jw_object(jw, param->name);
     write_type(jw, param);
     if (param->about != NULL) {
-        waldo__jw_str(jw, "description", waldo__str(param->about));
+        waldo__jw_text(jw, "description", param->about);
     }
     if (param->one_of != NULL) {
         waldo__jw_array(jw, "enum");
         for (size_t i = 0; param->one_of[i] != NULL; i++) {
-            waldo__jw_str(jw, NULL, waldo__str(param->one_of[i]));
+            waldo__jw_text(jw, NULL, param->one_of[i]);
         }
         if (param->optional) {
             waldo__jw_null(jw, NULL);
@@ -103,7 +103,7 @@ static waldo_status write_schema(const waldo_param *params, waldo__buf *out)
     waldo__jw_array(&jw, "required");
     for (const waldo_param *param = params; param != NULL && param->name != NULL; param++) {
         if (!param->optional) {
-            waldo__jw_str(&jw, NULL, waldo__str(param->name));
+            waldo__jw_text(&jw, NULL, param->name);
         }
     }
     waldo__jw_end(&jw, ']');
@@ -116,14 +116,14 @@ static waldo_status check_params(const char *tool, const waldo_param *params, wa
 {
     for (const waldo_param *param = params; param != NULL && param->name != NULL; param++) {
         if (!type_is_good(param->type)) {
-            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                   "tool %s: parameter %s has no valid type: use WALDO_STRING, ...",
-                                   tool, param->name);
+            return waldo__error_invalid(
+                ret_err, "tool %s: parameter %s has no valid type: use WALDO_STRING, ...", tool,
+                param->name);
         }
         for (const waldo_param *other = params; other != param; other++) {
             if (strcmp(other->name, param->name) == 0) {
-                return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                       "tool %s: parameter %s is there twice", tool, param->name);
+                return waldo__error_invalid(ret_err, "tool %s: parameter %s is there twice", tool,
+                                            param->name);
             }
         }
     }
@@ -133,17 +133,15 @@ static waldo_status check_params(const char *tool, const waldo_param *params, wa
 static waldo_status check_options(const waldo_tool_options *options, waldo_error **ret_err)
 {
     if (!name_is_good(options->name)) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "tool name \"%s\" must be 1 to 64 of a-z A-Z 0-9 _ -",
-                               options->name != NULL ? options->name : "");
+        return waldo__error_invalid(ret_err, "tool name \"%s\" must be 1 to 64 of a-z A-Z 0-9 _ -",
+                                    options->name != NULL ? options->name : "");
     }
     if (options->call == NULL) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "tool %s has no function: set .call", options->name);
+        return waldo__error_invalid(ret_err, "tool %s has no function: set .call", options->name);
     }
     if (options->params != NULL && options->schema_json != NULL) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "tool %s has both .params and .schema_json: set one", options->name);
+        return waldo__error_invalid(ret_err, "tool %s has both .params and .schema_json: set one",
+                                    options->name);
     }
     return check_params(options->name, options->params, ret_err);
 }
@@ -202,8 +200,7 @@ static void fill(waldo_tool *tool, const waldo_tool_options *from)
     if (from == NULL || waldo__options_copy(options, sizeof *options, from) != WALDO_OK) {
         *options =
             (waldo_tool_options){ .size = sizeof *options, .name = no_text, .about = no_text };
-        waldo_error_set(&tool->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                        "tool options have no valid size: use WALDO_TOOL()");
+        waldo__error_invalid(&tool->error, "tool options have no valid size: use WALDO_TOOL()");
         return;
     }
     if (check_options(options, &tool->error) == WALDO_OK) {

@@ -71,7 +71,7 @@ static text *find_text(search *s, uint64_t place)
 /* What a string says; a wrong one stands for itself. quoted is the string with its quotes. */
 static void add_decoded(waldo_str quoted, waldo__buf *out)
 {
-    waldo_str inside = waldo__strn(quoted.ptr + 1, quoted.len - 2);
+    waldo_str inside = waldo__slice(quoted.ptr + 1, quoted.len - 2);
     const waldo__json_limits limits = { .max_bytes = quoted.len, .repair_surrogates = 1 };
     waldo__json *doc = NULL;
 
@@ -137,7 +137,7 @@ static waldo_status take_string(search *s)
     if (!s->in_object[s->depth] || next == s->body.len || s->body.ptr[next] != ':') {
         return add_piece(s, quoted);
     }
-    quoted = waldo__strn(quoted.ptr + 1, quoted.len - 2);
+    quoted = waldo__slice(quoted.ptr + 1, quoted.len - 2);
     s->place = place_below(s->places[s->depth], quoted);
     s->is_number = numbers_a_part(quoted);
     s->at = next + 1;

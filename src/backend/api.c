@@ -40,7 +40,7 @@ static waldo_status not_reached(const waldo__api_call *call, waldo_status status
     return waldo_error_set(ret_err, status, WALDO_CLASS_TRANSPORT, "%s: %s: %s%s", call->api->name,
                            call->request.what,
                            status == WALDO_EUNAVAILABLE ? "the provider cannot be reached: " : "",
-                           error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+                           waldo__error_text(status, error));
 }
 
 static waldo_status refused(const waldo__api_call *call, waldo_error **ret_err)

@@ -32,8 +32,8 @@ static waldo_status take_saved(waldo__finder *finder, waldo_str saved, waldo_err
     if (status == WALDO_OK &&
         !(waldo__take_word(finder->id, waldo__json_get_str(root, "machine")) &&
           waldo__take_word(finder->run, waldo__json_get_str(root, "run")))) {
-        status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                 "%s: the saved state names no machine", finder->backend);
+        status =
+            waldo__error_invalid(ret_err, "%s: the saved state names no machine", finder->backend);
     }
     waldo__json_free(doc);
     return status;
@@ -80,9 +80,9 @@ void waldo__finder_put_saved(const waldo__finder *finder, waldo__buf *out)
 
     waldo__json_writer_init(&jw, out);
     waldo__jw_object(&jw, NULL);
-    waldo__jw_str(&jw, "machine", waldo__str(finder->id));
-    waldo__jw_str(&jw, "run", waldo__str(finder->run));
-    waldo__jw_str(&jw, "user", waldo__str(finder->user));
+    waldo__jw_text(&jw, "machine", finder->id);
+    waldo__jw_text(&jw, "run", finder->run);
+    waldo__jw_text(&jw, "user", finder->user);
     waldo__jw_bool(&jw, "foreign", finder->foreign);
     waldo__jw_end(&jw, '}');
 }

@@ -14,16 +14,16 @@ void waldo__labels_put(waldo__json_writer *jw, const char *owner, const char *ru
     if (lease_ms > 0) {
         snprintf(lease, sizeof lease, "%lld", (long long)lease_ms);
     }
-    waldo__jw_str(jw, WALDO__LABEL_OWNER, waldo__str(owner));
-    waldo__jw_str(jw, WALDO__LABEL_RUN, waldo__str(run));
-    waldo__jw_str(jw, WALDO__LABEL_LEASE, waldo__str(lease));
+    waldo__jw_text(jw, WALDO__LABEL_OWNER, owner);
+    waldo__jw_text(jw, WALDO__LABEL_RUN, run);
+    waldo__jw_text(jw, WALDO__LABEL_LEASE, lease);
     if (name != NULL) {
-        waldo__jw_str(jw, WALDO__LABEL_NAME, waldo__str(name));
+        waldo__jw_text(jw, WALDO__LABEL_NAME, name);
     }
-    waldo__jw_str(jw, WALDO__LABEL_PID, waldo__str(self.pid));
-    waldo__jw_str(jw, WALDO__LABEL_START, waldo__str(self.start));
-    waldo__jw_str(jw, WALDO__LABEL_HOST, waldo__str(self.host));
-    waldo__jw_str(jw, WALDO__LABEL_USER, waldo__str(self.user));
+    waldo__jw_text(jw, WALDO__LABEL_PID, self.pid);
+    waldo__jw_text(jw, WALDO__LABEL_START, self.start);
+    waldo__jw_text(jw, WALDO__LABEL_HOST, self.host);
+    waldo__jw_text(jw, WALDO__LABEL_USER, self.user);
 }
 
 int64_t waldo__labels_lease(const waldo__json_value *labels)

@@ -43,12 +43,14 @@ waldo_status waldo__error_nomem(waldo_error **ret_err)
     return WALDO_ENOMEM;
 }
 
-waldo_status waldo_error_set(waldo_error **ret_err, waldo_status status,
-                             waldo_error_class error_class, const char *format, ...)
+static waldo_status set(waldo_error **ret_err, waldo_status status, waldo_error_class error_class,
+                        const char *format, va_list args) WALDO_PRINTF(4, 0);
+
+static waldo_status set(waldo_error **ret_err, waldo_status status, waldo_error_class error_class,
+                        const char *format, va_list args)
 {
     waldo__buf text = WALDO__BUF_WIPED(MESSAGE_MAX);
     waldo_error *error;
-    va_list args;
 
     if (ret_err == NULL || *ret_err != NULL) {
         return status;
@@ -58,17 +60,42 @@ waldo_status waldo_error_set(waldo_error **ret_err, waldo_status status,
         waldo__error_nomem(ret_err);
         return status;
     }
-    va_start(args, format);
     if (waldo__buf_vprintf(&text, format, args) == WALDO_ETOOBIG) {
         waldo__buf_clear(&text);
         waldo__buf_puts(&text, waldo_status_text(status));
     }
-    va_end(args);
     *error = (waldo_error){ .status = status, .error_class = error_class, .retry_after_ms = -1 };
     error->message = waldo__buf_take(&text, NULL);
     waldo__buf_free(&text);
     *ret_err = error;
     return status;
+}
+
+waldo_status waldo_error_set(waldo_error **ret_err, waldo_status status,
+                             waldo_error_class error_class, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    status = set(ret_err, status, error_class, format, args);
+    va_end(args);
+    return status;
+}
+
+waldo_status waldo__error_invalid(waldo_error **ret_err, const char *format, ...)
+{
+    waldo_status status;
+    va_list args;
+
+    va_start(args, format);
+    status = set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, format, args);
+    va_end(args);
+    return status;
+}
+
+const char *waldo__error_text(waldo_status status, const waldo_error *error)
+{
+    return error != NULL ? waldo_error_message(error) : waldo_status_text(status);
 }
 
 /* Copy at most max bytes of a word that came from outside. */

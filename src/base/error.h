@@ -16,6 +16,13 @@ void waldo__error_prefix(waldo_error *error, const char *context);
 /* Replace the message, such as by a redacted one. */
 void waldo__error_set_message(waldo_error *error, waldo_str message);
 
+/* What was asked for cannot be: WALDO_EINVAL of class usage. */
+waldo_status waldo__error_invalid(waldo_error **ret_err, const char *format, ...)
+    WALDO_PRINTF(2, 3);
+
+/* What it says; without one, what the status means. */
+const char *waldo__error_text(waldo_status status, const waldo_error *error);
+
 /* The error for "out of memory": static, so that it needs none. */
 waldo_status waldo__error_nomem(waldo_error **ret_err);
 

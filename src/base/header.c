@@ -11,8 +11,8 @@ int waldo__header_get(waldo_str headers, const char *name, waldo_str *ret_value)
         size_t colon = waldo__str_find(line, ':');
 
         if (colon < line.len &&
-            waldo__str_ieq(waldo__str_trim(waldo__strn(line.ptr, colon)), waldo__str(name))) {
-            *ret_value = waldo__str_trim(waldo__strn(line.ptr + colon + 1, line.len - colon - 1));
+            waldo__str_ieq(waldo__str_trim(waldo__slice(line.ptr, colon)), waldo__str(name))) {
+            *ret_value = waldo__str_trim(waldo__slice(line.ptr + colon + 1, line.len - colon - 1));
             return 1;
         }
     }
@@ -52,7 +52,7 @@ static int parse_thousandths(waldo_str text, int64_t *ret_value)
 /* Two to four digits at a fixed place. */
 static int parse_digits(waldo_str text, size_t at, size_t count, int64_t *ret_value)
 {
-    return waldo__str_int(waldo__strn(text.ptr + at, count), ret_value) && *ret_value >= 0;
+    return waldo__str_int(waldo__slice(text.ptr + at, count), ret_value) && *ret_value >= 0;
 }
 
 /* Days from 1970-01-01 to a date of the Gregorian calendar. */

@@ -134,8 +134,8 @@ static void halves(waldo_str text, waldo_str *first, waldo_str *second)
 {
     size_t at = waldo__str_find(text, '/');
 
-    *first = waldo__strn(text.ptr, at);
-    *second = at < text.len ? waldo__strn(text.ptr + at + 1, text.len - at - 1) : waldo__str("");
+    *first = waldo__slice(text.ptr, at);
+    *second = at < text.len ? waldo__slice(text.ptr + at + 1, text.len - at - 1) : WALDO__S("");
 }
 
 static int same(waldo_str a, waldo_str b)

@@ -2,6 +2,11 @@
 
 #include <stdlib.h>
 
+waldo_str waldo__str(const char *text)
+{
+    return (waldo_str){ text != NULL ? text : "", text != NULL ? strlen(text) : 0 };
+}
+
 int waldo__str_eq(waldo_str a, waldo_str b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);

@@ -8,14 +8,17 @@
 
 #define WALDO__S(literal) ((waldo_str){ (literal), sizeof(literal) - 1 })
 
-static inline waldo_str waldo__str(const char *text) /* NULL gives an empty one */
-{
-    return (waldo_str){ text != NULL ? text : "", text != NULL ? strlen(text) : 0 };
-}
+waldo_str waldo__str(const char *text); /* NULL gives an empty one */
 
-static inline waldo_str waldo__strn(const char *ptr, size_t len)
+static inline waldo_str waldo__strn(const char *ptr, size_t len) /* the same */
 {
     return (waldo_str){ ptr != NULL ? ptr : "", len };
+}
+
+/* A part of a text that is there. */
+static inline waldo_str waldo__slice(const char *ptr, size_t len)
+{
+    return (waldo_str){ ptr, len };
 }
 
 int waldo__str_eq(waldo_str a, waldo_str b);

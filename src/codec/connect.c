@@ -57,7 +57,7 @@ waldo_status waldo__connect_feed(waldo__connect *connect, waldo_str bytes, waldo
             }
         } else if (kept->len == 0 && bytes.len >= connect->len) { /* in one piece: not copied */
             len = connect->len;
-            status = give(connect, waldo__strn(bytes.ptr, len), fn, userdata);
+            status = give(connect, waldo__slice(bytes.ptr, len), fn, userdata);
         } else {
             len = connect->len - kept->len;
             len = len < bytes.len ? len : bytes.len;
@@ -67,7 +67,7 @@ waldo_status waldo__connect_feed(waldo__connect *connect, waldo_str bytes, waldo
                 waldo__buf_clear(kept);
             }
         }
-        bytes = waldo__strn(bytes.ptr + len, bytes.len - len);
+        bytes = waldo__slice(bytes.ptr + len, bytes.len - len);
     }
     return status;
 }

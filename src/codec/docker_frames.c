@@ -40,9 +40,9 @@ waldo_status waldo__docker_frames_feed(waldo__docker_frames *frames, waldo_str b
                 frames->head_len = 0;
             }
             status =
-                fn(userdata, (waldo__docker_stream)frames->head[0], waldo__strn(bytes.ptr, len));
+                fn(userdata, (waldo__docker_stream)frames->head[0], waldo__slice(bytes.ptr, len));
         }
-        bytes = waldo__strn(bytes.ptr + len, bytes.len - len);
+        bytes = waldo__slice(bytes.ptr + len, bytes.len - len);
     }
     return status;
 }

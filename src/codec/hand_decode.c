@@ -483,7 +483,7 @@ waldo_status waldo__hand_next_entry(waldo_str *rest, waldo__hand_entry *ret_entr
     entry.mtime_ns = (uint32_t)get_le(in + 24, 4);
     entry.uid = (uint32_t)get_le(in + 28, 4);
     entry.gid = (uint32_t)get_le(in + 32, 4);
-    entry.name = waldo__strn(rest->ptr + WALDO_HAND_ENTRY_LEN, name_len);
+    entry.name = waldo__slice(rest->ptr + WALDO_HAND_ENTRY_LEN, name_len);
     entry.target = waldo__strn(entry.name.ptr + name_len, target_len);
     if (entry.kind > WALDO_HAND_KIND_BLOCK || entry.mode > 07777 || entry.size > INT64_MAX ||
         entry.mtime_ns > 999999999 || !name_is_good(entry.name)) {

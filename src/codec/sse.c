@@ -82,20 +82,20 @@ static waldo_status take_line(waldo__sse *sse, waldo_str line, int is_input, wal
     if ((sse->state & STATE_FIRST_LINE) != 0) {
         sse->state &= (unsigned char)~STATE_FIRST_LINE;
         if (waldo__str_starts(line, "\xEF\xBB\xBF")) {
-            line = waldo__strn(line.ptr + 3, line.len - 3);
+            line = waldo__slice(line.ptr + 3, line.len - 3);
         }
     }
     if (line.len == 0) {
         return dispatch(sse, fn, userdata);
     }
     colon = waldo__str_find(line, ':');
-    field = waldo__strn(line.ptr, colon);
-    value = waldo__strn(line.ptr + line.len, 0);
+    field = waldo__slice(line.ptr, colon);
+    value = waldo__slice(line.ptr + line.len, 0);
     if (colon < line.len) {
-        value = waldo__strn(line.ptr + colon + 1, line.len - colon - 1);
+        value = waldo__slice(line.ptr + colon + 1, line.len - colon - 1);
     }
     if (value.len > 0 && value.ptr[0] == ' ') {
-        value = waldo__strn(value.ptr + 1, value.len - 1);
+        value = waldo__slice(value.ptr + 1, value.len - 1);
     }
     if (waldo__str_is(field, "data")) {
         return add_data(sse, value, is_input);
@@ -112,7 +112,7 @@ static size_t line_length(waldo_str bytes)
 {
     size_t lf = waldo__str_find(bytes, '\n');
 
-    return waldo__str_find(waldo__strn(bytes.ptr, lf), '\r');
+    return waldo__str_find(waldo__slice(bytes.ptr, lf), '\r');
 }
 
 /* A line whose end was found: from the input itself unless its beginning was kept. */
@@ -140,17 +140,17 @@ static waldo_status feed(waldo__sse *sse, waldo_str bytes, waldo__sse_fn fn, voi
 
         sse->state &= (unsigned char)~STATE_SKIP_LF;
         if (skip && bytes.ptr[0] == '\n') {
-            bytes = waldo__strn(bytes.ptr + 1, bytes.len - 1);
+            bytes = waldo__slice(bytes.ptr + 1, bytes.len - 1);
             continue;
         }
-        part = waldo__strn(bytes.ptr, line_length(bytes));
+        part = waldo__slice(bytes.ptr, line_length(bytes));
         if (part.len == bytes.len) {
             return waldo__buf_add_str(&sse->line, part);
         }
         if (bytes.ptr[part.len] == '\r') {
             sse->state |= STATE_SKIP_LF;
         }
-        bytes = waldo__strn(bytes.ptr + part.len + 1, bytes.len - part.len - 1);
+        bytes = waldo__slice(bytes.ptr + part.len + 1, bytes.len - part.len - 1);
         status = end_line(sse, part, fn, userdata);
         if (status < 0) {
             return status;

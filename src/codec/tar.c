@@ -117,7 +117,7 @@ waldo_status waldo__tar_put(waldo__buf *out, const waldo__tar_entry *entry)
     header head = { .type = entry->is_folder ? '5' : entry->link != NULL ? '2' : '0' };
     waldo_str name = waldo__str(entry->name);
     waldo_str link = waldo__str(entry->link);
-    waldo_str bytes = head.type == '0' ? entry->bytes : waldo__str("");
+    waldo_str bytes = head.type == '0' ? entry->bytes : WALDO__S("");
     waldo_status status = WALDO_OK;
 
     if (name.len == 0 || name.len > NAME_MAX_LEN || link.len > NAME_MAX_LEN ||

@@ -75,7 +75,7 @@ static int64_t get_seconds(waldo_str text)
 {
     int64_t value = 0;
 
-    waldo__str_int(waldo__strn(text.ptr, waldo__str_find(text, '.')), &value);
+    waldo__str_int(waldo__slice(text.ptr, waldo__str_find(text, '.')), &value);
     return value > 0 ? value : 0;
 }
 
@@ -119,18 +119,18 @@ static int take_record(waldo__untar *untar, waldo_str *rest)
     size_t equals;
     int64_t number;
 
-    if (blank == rest->len || !waldo__str_int(waldo__strn(rest->ptr, blank), &len) ||
+    if (blank == rest->len || !waldo__str_int(waldo__slice(rest->ptr, blank), &len) ||
         len < (int64_t)blank + 3 || (uint64_t)len > rest->len || rest->ptr[len - 1] != '\n') {
         return 0;
     }
-    key = waldo__strn(rest->ptr + blank + 1, (size_t)len - blank - 2);
+    key = waldo__slice(rest->ptr + blank + 1, (size_t)len - blank - 2);
     equals = waldo__str_find(key, '=');
     if (equals == key.len) {
         return 0;
     }
-    value = waldo__strn(key.ptr + equals + 1, key.len - equals - 1);
+    value = waldo__slice(key.ptr + equals + 1, key.len - equals - 1);
     key.len = equals;
-    *rest = waldo__strn(rest->ptr + len, rest->len - (size_t)len);
+    *rest = waldo__slice(rest->ptr + len, rest->len - (size_t)len);
     if (memchr(value.ptr, '\0', value.len) != NULL) {
         return !waldo__str_is(key, "path") && !waldo__str_is(key, "linkpath");
     }
@@ -170,7 +170,7 @@ static void take_meta(waldo__untar *untar)
         }
     } else if (untar->meta == 'L' || untar->meta == 'K') {
         waldo__buf_clear(to);
-        untar->status = waldo__buf_add_str(to, waldo__strn(text.ptr, strnlen(text.ptr, text.len)));
+        untar->status = waldo__buf_add_str(to, waldo__slice(text.ptr, strnlen(text.ptr, text.len)));
     }
     waldo__buf_clear(&untar->text);
 }
@@ -307,7 +307,7 @@ static size_t step(waldo__untar *untar, waldo_str bytes)
         untar->left -= len;
         untar->status = untar->to != NULL
                             ? waldo__buf_add(untar->to, bytes.ptr, len)
-                            : untar->fns->data(untar->userdata, waldo__strn(bytes.ptr, len));
+                            : untar->fns->data(untar->userdata, waldo__slice(bytes.ptr, len));
         return len;
     }
     if (untar->to != NULL) {
@@ -334,7 +334,7 @@ waldo_status waldo__untar_feed(waldo__untar *untar, waldo_str bytes)
     while (bytes.len > 0 && untar->status == WALDO_OK && !waldo__untar_whole(untar)) {
         size_t len = step(untar, bytes);
 
-        bytes = waldo__strn(bytes.ptr + len, bytes.len - len);
+        bytes = waldo__slice(bytes.ptr + len, bytes.len - len);
     }
     return untar->status;
 }

@@ -16,7 +16,7 @@ enum {
 
 static waldo_status bad(waldo_error **ret_err, const char *what, const char *value)
 {
-    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "%s: %s", value, what);
+    return waldo__error_invalid(ret_err, "%s: %s", value, what);
 }
 
 /* ---- the URL ---- */
@@ -47,10 +47,11 @@ static waldo_status check_target(const waldo__transfer *transfer, const waldo__s
                                  waldo_error **ret_err)
 {
     if (site->plain && !site->local && !transfer->http->allow_plain) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "http://%s would show requests and keys to everybody on the way: "
-                               "use https://, or allow it with WALDO_RUNTIME_ALLOW_PLAIN_HTTP",
-                               site->peer);
+        return waldo__error_invalid(
+            ret_err,
+            "http://%s would show requests and keys to everybody on the way: "
+            "use https://, or allow it with WALDO_RUNTIME_ALLOW_PLAIN_HTTP",
+            site->peer);
     }
     return WALDO_OK;
 }
@@ -63,9 +64,8 @@ static waldo_status fill_site(waldo__site *site, const char *scheme, const char 
     site->plain = strcmp(scheme, "http") == 0;
     site->local = is_loopback(host);
     if (!site->plain && strcmp(scheme, "https") != 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "%s:// is not possible, use https:// (or http:// to this machine)",
-                               scheme);
+        return waldo__error_invalid(
+            ret_err, "%s:// is not possible, use https:// (or http:// to this machine)", scheme);
     }
     waldo__buf_printf(&name, "%s:%s", host, port);
     site->peer = waldo__buf_take(&name, NULL);
@@ -85,12 +85,10 @@ static waldo_status read_url(CURLU *url, waldo__site *site, waldo_error **ret_er
     if (status != WALDO_OK) {
         waldo__error_nomem(ret_err);
     } else if (scheme == NULL || host == NULL) {
-        status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                 "not a valid URL: it needs a scheme and a host");
+        status = waldo__error_invalid(ret_err, "not a valid URL: it needs a scheme and a host");
     } else if (user != NULL || password != NULL) {
-        status =
-            waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                            "the URL of %s holds a user name or password: give keys by name", host);
+        status = waldo__error_invalid(
+            ret_err, "the URL of %s holds a user name or password: give keys by name", host);
     } else {
         status = fill_site(site, scheme, host, port != NULL ? port : "?", ret_err);
     }
@@ -117,8 +115,7 @@ static waldo_status parse_site(waldo__site *site, const char *text, waldo_error 
     } else if (code == CURLUE_OUT_OF_MEMORY) {
         status = waldo__error_nomem(ret_err);
     } else {
-        status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "not a valid URL: %s",
-                                 curl_url_strerror(code));
+        status = waldo__error_invalid(ret_err, "not a valid URL: %s", curl_url_strerror(code));
     }
     curl_url_cleanup(url);
     return status;

@@ -123,7 +123,8 @@ void waldo__jw_object(waldo__json_writer *writer, const char *key);
 void waldo__jw_array(waldo__json_writer *writer, const char *key);
 void waldo__jw_end(waldo__json_writer *writer, char closing); /* '}' or ']' */
 void waldo__jw_str(waldo__json_writer *writer, const char *key, waldo_str text);
-void waldo__jw_int(waldo__json_writer *writer, const char *key, int64_t value); /* exact */
+void waldo__jw_text(waldo__json_writer *writer, const char *key, const char *text); /* NULL: "" */
+void waldo__jw_int(waldo__json_writer *writer, const char *key, int64_t value);     /* exact */
 void waldo__jw_num(waldo__json_writer *writer, const char *key, double value);
 void waldo__jw_bool(waldo__json_writer *writer, const char *key, int value);
 void waldo__jw_null(waldo__json_writer *writer, const char *key);

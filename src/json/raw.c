@@ -76,7 +76,7 @@ int waldo__json_raw_next(waldo__json_raw *raw, waldo_str *ret_key, waldo_str *re
         if (key.len < 2 || key.ptr[0] != '"') {
             return 0;
         }
-        key = waldo__strn(key.ptr + 1, key.len - 2);
+        key = waldo__slice(key.ptr + 1, key.len - 2);
         skip(raw, ':');
     }
     from = raw->at;

@@ -365,11 +365,10 @@ waldo_status waldo__schema_valid(waldo_str schema, waldo_error **ret_err)
     root = waldo__json_root(doc);
     properties = waldo__json_get(root, "properties");
     if (!waldo__str_is(waldo__json_get_str(root, "type"), "object")) {
-        status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                 "the schema must be an object with \"type\":\"object\"");
+        status =
+            waldo__error_invalid(ret_err, "the schema must be an object with \"type\":\"object\"");
     } else if (properties != NULL && waldo__json_type_of(properties) != WALDO__JSON_OBJECT) {
-        status = waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                 "\"properties\" of the schema must be an object");
+        status = waldo__error_invalid(ret_err, "\"properties\" of the schema must be an object");
     }
     waldo__json_free(doc);
     return status;

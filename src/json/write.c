@@ -136,6 +136,11 @@ void waldo__jw_str(waldo__json_writer *writer, const char *key, waldo_str text)
     waldo__buf_putc(writer->out, '"');
 }
 
+void waldo__jw_text(waldo__json_writer *writer, const char *key, const char *text)
+{
+    waldo__jw_str(writer, key, waldo__str(text));
+}
+
 void waldo__jw_int(waldo__json_writer *writer, const char *key, int64_t value)
 {
     begin(writer, key);

@@ -19,7 +19,7 @@ void waldo__body_init(waldo__body *body, waldo_reader *reader, waldo_str content
     waldo__buf_init_wiped(&body->clean, 4 * (size_t)WALDO__MODEL_EVENT_MAX);
     waldo__sse_init(&body->sse, WALDO__MODEL_EVENT_MAX);
     waldo__provider_quote(
-        waldo__strn(content_type.ptr, content_type.len < 60 ? content_type.len : 60), 60,
+        waldo__slice(content_type.ptr, content_type.len < 60 ? content_type.len : 60), 60,
         &body->content_type);
 }
 
@@ -65,7 +65,7 @@ waldo_status waldo__body_fail_memory(waldo__body *body, waldo_status status)
 waldo_status waldo__body_fail_provider(waldo__body *body, const waldo__json_value *root,
                                        waldo_str text)
 {
-    return body->status = waldo__provider_error(0, waldo__str(""), root, text, &body->error);
+    return body->status = waldo__provider_error(0, WALDO__S(""), root, text, &body->error);
 }
 
 /* ---- out ---- */
@@ -111,7 +111,7 @@ static waldo_str find_kind(waldo__body *body, waldo_str bytes)
             body->kind = WALDO__BODY_EVENTS;
         }
         if (body->kind == WALDO__BODY_UNKNOWN) {
-            bytes = waldo__strn(bytes.ptr + 1, bytes.len - 1);
+            bytes = waldo__slice(bytes.ptr + 1, bytes.len - 1);
         }
     }
     return bytes;

@@ -24,9 +24,9 @@ static waldo_status parse(waldo_str rest, waldo_str *ret_url, waldo_str *ret_mod
                           waldo_error **ret_err)
 {
     if (rest.len == 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "model \"callback:\": the model's name is missing; write it as "
-                               "callback:NAME, such as callback:mine");
+        return waldo__error_invalid(ret_err,
+                                    "model \"callback:\": the model's name is missing; write it as "
+                                    "callback:NAME, such as callback:mine");
     }
     *ret_url = WALDO__S("");
     *ret_model = rest;
@@ -81,7 +81,7 @@ static void write_options(const waldo_model_epoch *epoch, waldo__json_writer *jw
         waldo__jw_int(jw, "seed", *options->seed);
     }
     if (options->reasoning != NULL) {
-        waldo__jw_str(jw, "reasoning", waldo__str(options->reasoning));
+        waldo__jw_text(jw, "reasoning", options->reasoning);
     }
 }
 
@@ -356,7 +356,7 @@ static waldo_status feed(waldo_reader *reader, waldo_str bytes, waldo_delta_fn d
             status = read_line(reader, delta, userdata, ret_err);
             waldo__buf_clear(&reader->line);
         }
-        bytes = waldo__strn(bytes.ptr + len + is_whole, bytes.len - len - (size_t)is_whole);
+        bytes = waldo__slice(bytes.ptr + len + is_whole, bytes.len - len - (size_t)is_whole);
     }
     return status;
 }

@@ -331,7 +331,7 @@ static int has_stray_end(const waldo__chat_call *call)
     if (!has_all_args(call) || end >= args.len) {
         return 0;
     }
-    return waldo__args_are_placeholder(waldo__strn(args.ptr + end, args.len - end));
+    return waldo__args_are_placeholder(waldo__slice(args.ptr + end, args.len - end));
 }
 
 int waldo__chat_calls_have_stray(const waldo__chat_calls *calls)

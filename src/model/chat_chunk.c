@@ -215,7 +215,7 @@ static waldo_status read_reason(waldo_reader *reader, waldo_str reason)
         }
     }
     waldo__buf_clear(&reader->reason);
-    waldo__provider_quote(waldo__strn(reason.ptr, reason.len < 64 ? reason.len : 64), 64,
+    waldo__provider_quote(waldo__slice(reason.ptr, reason.len < 64 ? reason.len : 64), 64,
                           &reader->reason);
     if (waldo__chat_calls_have_stray(&reader->calls) && !reader->warned) {
         reader->warned = 1;

@@ -242,7 +242,7 @@ static waldo_str wire_extra(const waldo_encoder *encoder, const waldo_item *item
 {
     waldo_str raw = waldo__str_trim(waldo__wire_own_raw(item, &encoder->vendor, ret_status));
 
-    return raw.len > 0 ? waldo__str_trim(waldo__strn(raw.ptr + 1, raw.len - 2)) : raw;
+    return raw.len > 0 ? waldo__str_trim(waldo__slice(raw.ptr + 1, raw.len - 2)) : raw;
 }
 
 /* The open message becomes, or is, one with calls. */
@@ -396,8 +396,7 @@ waldo_status waldo__chat_request(waldo_encoder *encoder, const waldo_model_turn 
         return waldo__history_refuse(&encoder->tail.history, ret_err);
     }
     if (!encoder->tail.has_messages) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "there is no message to send to the model");
+        return waldo__error_invalid(ret_err, "there is no message to send to the model");
     }
     waldo__buf_truncate(&encoder->body, encoder->frozen);
     put(encoder, encoder->tail.open == OPEN_ASSISTANT && encoder->quirks.prefix
@@ -477,7 +476,7 @@ static void write_sampling(const waldo__chat_quirks *quirks, const waldo_model_e
         waldo__jw_int(writer, quirks->seed, *options->seed);
     }
     if (options->reasoning != NULL) {
-        waldo__jw_str(writer, "reasoning_effort", waldo__str(options->reasoning));
+        waldo__jw_text(writer, "reasoning_effort", options->reasoning);
     }
 }
 
@@ -489,7 +488,7 @@ static void write_format(const waldo__chat_quirks *quirks, waldo_str schema,
         return;
     }
     waldo__jw_object(writer, "response_format");
-    waldo__jw_str(writer, "type", waldo__str(quirks->output_format));
+    waldo__jw_text(writer, "type", quirks->output_format);
     if (strcmp(quirks->output_format, "json_schema") == 0) {
         waldo__jw_object(writer, "json_schema");
         waldo__jw_str(writer, "name", WALDO__S("answer"));

@@ -209,7 +209,7 @@ static int host_matches(size_t row, waldo_str host, waldo_str port)
     }
     if (wanted[0] == '.') {
         return host.len > len &&
-               waldo__str_ieq(waldo__strn(host.ptr + host.len - len, len), waldo__str(wanted));
+               waldo__str_ieq(waldo__slice(host.ptr + host.len - len, len), waldo__str(wanted));
     }
     return waldo__str_ieq(host, waldo__str(wanted));
 }
@@ -272,7 +272,7 @@ waldo_status waldo__chat_quirks_find(const waldo_model_options *options, waldo_s
 
     for (rest = text; waldo__str_split(&rest, ',', &part);) {
         if (waldo__str_starts(part, "server=")) {
-            row = find_row(waldo__strn(part.ptr + 7, part.len - 7));
+            row = find_row(waldo__slice(part.ptr + 7, part.len - 7));
             if (row == NULL) {
                 return refuse_server(part, ret_err);
             }

@@ -37,8 +37,8 @@ static const waldo__model_facts unknown = { -1, -1, -1, -1, -1 };
 static waldo_status refuse(size_t index, const char *member, const char *what,
                            waldo_error **ret_err)
 {
-    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                           "model facts: entry %zu: \"%.64s\" %s", index, member, what);
+    return waldo__error_invalid(ret_err, "model facts: entry %zu: \"%.64s\" %s", index, member,
+                                what);
 }
 
 static waldo_status read_member(const waldo__json_value *value, size_t index,
@@ -106,8 +106,7 @@ static waldo_status read_list(waldo__facts *facts, const waldo__json_value *root
     size_t index = 0;
 
     if (waldo__json_type_of(models) != WALDO__JSON_ARRAY) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "model facts: no array \"models\" in them");
+        return waldo__error_invalid(ret_err, "model facts: no array \"models\" in them");
     }
     for (const waldo__json_value *entry = waldo__json_first(models);
          entry != NULL && status == WALDO_OK; entry = waldo__json_next(entry)) {

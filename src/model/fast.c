@@ -79,7 +79,7 @@ void waldo__fast_learn(waldo__fast *fast, waldo_str json, int effect, const char
                        const char *counter)
 {
     waldo__buf quoted = WALDO__BUF_INIT(KEY_MAX);
-    waldo_str before = waldo__str(""), after = before, name;
+    waldo_str before = WALDO__S(""), after = before, name;
     size_t at, end;
     int known = 0;
 
@@ -88,8 +88,8 @@ void waldo__fast_learn(waldo__fast *fast, waldo_str json, int effect, const char
     if (at < json.len) {
         at += quoted.len;
         end = string_end(json, at);
-        before = waldo__strn(json.ptr, at);
-        after = waldo__strn(json.ptr + end, json.len - end);
+        before = waldo__slice(json.ptr, at);
+        after = waldo__slice(json.ptr + end, json.len - end);
         name = waldo__strn(quoted.ptr, quoted.len - 2);
         known = end < json.len && !contains(before, WALDO__S("\\")) &&
                 !contains(after, WALDO__S("\\")) && !contains(after, name) &&
@@ -107,7 +107,7 @@ static int unescape(waldo_str raw, waldo__buf *out)
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
 
     for (size_t at = 0; at < raw.len;) {
-        size_t plain = waldo__str_find(waldo__strn(raw.ptr + at, raw.len - at), '\\');
+        size_t plain = waldo__str_find(waldo__slice(raw.ptr + at, raw.len - at), '\\');
         const char *name;
 
         waldo__buf_add(out, raw.ptr + at, plain);
@@ -158,13 +158,13 @@ static size_t match_front(const waldo__fast_side *side, waldo_str text)
     waldo_str all = waldo__buf_str(&side->text);
     size_t at = side->has_number ? side->number_at : all.len, digits = 0;
 
-    if (!same(text, 0, waldo__strn(all.ptr, at))) {
+    if (!same(text, 0, waldo__slice(all.ptr, at))) {
         return 0;
     }
     if (side->has_number) {
         digits = count_digits(text, at);
         if (!is_number(text, at, digits) ||
-            !same(text, at + digits, waldo__strn(all.ptr + at, all.len - at))) {
+            !same(text, at + digits, waldo__slice(all.ptr + at, all.len - at))) {
             return 0;
         }
     }
@@ -184,7 +184,8 @@ static size_t match_back(const waldo__fast_side *side, waldo_str text)
     if (text.len < all.len + digits) {
         return 0;
     }
-    return match_front(side, waldo__strn(text.ptr + text.len - all.len - digits, all.len + digits));
+    return match_front(side,
+                       waldo__slice(text.ptr + text.len - all.len - digits, all.len + digits));
 }
 
 int waldo__fast_match(waldo__fast *fast, waldo_str json, waldo_str *ret_piece)
@@ -202,7 +203,7 @@ int waldo__fast_match(waldo__fast *fast, waldo_str json, waldo_str *ret_piece)
     if (after == 0 || json.len <= before + after || json.len - before - after > PIECE_MAX) {
         return 0;
     }
-    raw = waldo__strn(json.ptr + before, json.len - before - after);
+    raw = waldo__slice(json.ptr + before, json.len - before - after);
     if (!is_inside_of_string(raw, &escaped)) {
         return 0;
     }

@@ -274,9 +274,8 @@ waldo_status waldo__history_refuse(const waldo__history *history, waldo_error **
 {
     for (size_t i = 0; i < history->group.count; i++) {
         if (!history->group.at[i].answered) {
-            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                   "call \"%.100s\" of tool \"%s\" has no result yet",
-                                   history->group.at[i].id, history->group.at[i].name);
+            return waldo__error_invalid(ret_err, "call \"%.100s\" of tool \"%s\" has no result yet",
+                                        history->group.at[i].id, history->group.at[i].name);
         }
     }
     return WALDO_EINTERNAL;
@@ -487,5 +486,5 @@ int waldo__wire_raw_says(waldo_str raw, const char *member, waldo_str value)
     waldo_str bytes = WALDO__S("");
 
     return waldo__json_raw_get(raw, member, &bytes) && bytes.len == value.len + 2 &&
-           bytes.ptr[0] == '"' && waldo__str_eq(waldo__strn(bytes.ptr + 1, value.len), value);
+           bytes.ptr[0] == '"' && waldo__str_eq(waldo__slice(bytes.ptr + 1, value.len), value);
 }

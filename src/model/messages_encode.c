@@ -15,8 +15,6 @@ typedef enum open_role { ROLE_NONE, ROLE_USER, ROLE_ASSISTANT } open_role;
 
 struct waldo_encoder {
     waldo__messages_quirks quirks;
-    waldo__buf vendor;
-    waldo__buf headers;
     waldo__buf body;
     size_t frozen; /* bytes of body that are not the end of one request */
     int has_tools;
@@ -24,6 +22,8 @@ struct waldo_encoder {
     int has_budget;
     open_role role; /* of the message that is open */
     waldo__history history;
+    waldo__buf vendor;
+    waldo__buf headers;
 };
 
 /* What append() works on; the encoder gets it when all went well. */
@@ -294,15 +294,14 @@ static waldo_status check_request(const waldo_encoder *encoder, const waldo_mode
         return waldo__history_refuse(&encoder->history, ret_err);
     }
     if (encoder->role == ROLE_NONE) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "there is no message to send to the model");
+        return waldo__error_invalid(ret_err, "there is no message to send to the model");
     }
     if (encoder->has_tools && encoder->has_budget &&
         (turn->tool_choice == WALDO_TOOL_CHOICE_REQUIRED ||
          turn->tool_choice == WALDO_TOOL_CHOICE_NAMED)) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "this model does not take a demanded tool together with reasoning: "
-                               "leave out one of tool_choice and reasoning");
+        return waldo__error_invalid(
+            ret_err, "this model does not take a demanded tool together with reasoning: "
+                     "leave out one of tool_choice and reasoning");
     }
     return WALDO_OK;
 }

@@ -4,6 +4,7 @@
  * history ever changes; the one on the instructions lets other conversations share the head.
  */
 #include "base/alloc.h"
+#include "base/error.h"
 #include "json/schema.h"
 #include "model/history.h"
 #include "model/messages.h"
@@ -21,8 +22,7 @@ static const struct {
 
 static waldo_status refuse(const char *option, const char *why, waldo_error **ret_err)
 {
-    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "model option %s: %s", option,
-                           why);
+    return waldo__error_invalid(ret_err, "model option %s: %s", option, why);
 }
 
 static int by_budget(const waldo__messages_quirks *quirks)
@@ -117,11 +117,11 @@ static void write_thinking(const waldo__messages_quirks *quirks, const char *rea
         waldo__jw_str(writer, "type", WALDO__S("adaptive"));
     }
     if (has_display) {
-        waldo__jw_str(writer, "display", waldo__str(quirks->display));
+        waldo__jw_text(writer, "display", quirks->display);
     }
     if (has_binding) {
         waldo__jw_object(writer, "block_binding");
-        waldo__jw_str(writer, "prefix_mismatch_behavior", waldo__str(quirks->binding));
+        waldo__jw_text(writer, "prefix_mismatch_behavior", quirks->binding);
         waldo__jw_end(writer, '}');
     }
     waldo__jw_end(writer, '}');
@@ -141,7 +141,7 @@ static void write_output(const waldo__messages_quirks *quirks, const char *reaso
     }
     waldo__jw_object(writer, "output_config");
     if (has_effort) {
-        waldo__jw_str(writer, "effort", waldo__str(reasoning));
+        waldo__jw_text(writer, "effort", reasoning);
     }
     if (has_format) {
         waldo__jw_object(writer, "format");
@@ -200,7 +200,7 @@ static void write_cache_mark(const waldo__messages_quirks *quirks, waldo__json_w
     waldo__jw_object(writer, "cache_control");
     waldo__jw_str(writer, "type", WALDO__S("ephemeral"));
     if (strcmp(quirks->cache, "5m") != 0) {
-        waldo__jw_str(writer, "ttl", waldo__str(quirks->cache));
+        waldo__jw_text(writer, "ttl", quirks->cache);
     }
     waldo__jw_end(writer, '}');
 }

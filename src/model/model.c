@@ -22,18 +22,18 @@ enum { HEADER_MAX = 64, HEADERS_MAX_BYTES = 16384, SWITCHES_MAX = 65536 };
 
 struct waldo_model {
     atomic_uint refs;
-    waldo_model_options options;
     const waldo_model_ops *ops;
+    waldo_error *error;
+    waldo__recording *recording; /* NULL: servers answer */
     waldo_str url;
     waldo_str name;
     char *name_text; /* both NUL-terminated: what parse() finds may be part of a longer text */
     char *url_text;
-    char *headers[HEADER_MAX + 1];
+    waldo_model_options options;
     double temperature;
     double top_p;
     int64_t seed;
-    waldo__recording *recording; /* NULL: servers answer */
-    waldo_error *error;
+    char *headers[HEADER_MAX + 1];
 };
 
 const waldo_model_ops *waldo__model_ops_at(size_t index)
@@ -51,9 +51,9 @@ static waldo_status unknown_kind(waldo_str kind, waldo_error **ret_err)
         waldo__buf_printf(&known, "%s; ", adapters[i]->about);
     }
     waldo__buf_puts(&known, "replay:FILE reads a recording");
-    status = waldo_error_set(
-        ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "unknown model kind \"%.*s\"; known kinds: %s",
-        (int)(kind.len < 64 ? kind.len : 64), kind.ptr, waldo__buf_str(&known).ptr);
+    status = waldo__error_invalid(ret_err, "unknown model kind \"%.*s\"; known kinds: %s",
+                                  (int)(kind.len < 64 ? kind.len : 64), kind.ptr,
+                                  waldo__buf_str(&known).ptr);
     waldo__buf_free(&known);
     return status;
 }
@@ -63,19 +63,19 @@ static waldo_status parse_string(waldo_model *model)
 {
     waldo_str text = waldo__str(model->options.model);
     size_t colon = waldo__str_find(text, ':');
-    waldo_str kind = waldo__strn(text.ptr, colon), rest;
+    waldo_str kind = waldo__slice(text.ptr, colon), rest;
     waldo_status status;
 
     if (text.len == 0) {
-        return waldo_error_set(&model->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "no model given: set it to a string such as openai:NAME, "
-                               "anthropic:NAME or chat:URL#NAME");
+        return waldo__error_invalid(&model->error,
+                                    "no model given: set it to a string such as openai:NAME, "
+                                    "anthropic:NAME or chat:URL#NAME");
     }
     if (colon == text.len) {
-        return waldo_error_set(&model->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "model \"%.200s\" has no kind in front of a colon: write it as "
-                               "openai:NAME, anthropic:NAME or chat:URL#NAME",
-                               model->options.model);
+        return waldo__error_invalid(&model->error,
+                                    "model \"%.200s\" has no kind in front of a colon: write it as "
+                                    "openai:NAME, anthropic:NAME or chat:URL#NAME",
+                                    model->options.model);
     }
     for (size_t i = 0; i < WALDO__COUNT(adapters) && model->ops == NULL; i++) {
         model->ops = waldo__str_is(kind, adapters[i]->name) ? adapters[i] : NULL;
@@ -83,7 +83,7 @@ static waldo_status parse_string(waldo_model *model)
     if (model->ops == NULL) {
         return unknown_kind(kind, &model->error);
     }
-    rest = waldo__strn(text.ptr + colon + 1, text.len - colon - 1);
+    rest = waldo__slice(text.ptr + colon + 1, text.len - colon - 1);
     status = model->ops->parse(rest, &model->url, &model->name, &model->error);
     if (status < 0) {
         return status;
@@ -106,13 +106,13 @@ static waldo_status check_function(waldo_model *model)
     if (model->recording != NULL || (model->options.generate != NULL) == is_callback) {
         return WALDO_OK;
     }
-    return waldo_error_set(&model->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                           is_callback
-                               ? "model \"%.200s\" is a function of the host: set .generate "
-                                 "of the model's options"
-                               : "model \"%.200s\" has a .generate: write it as "
-                                 "callback:NAME, such as callback:mine",
-                           model->options.model);
+    return waldo__error_invalid(&model->error,
+                                is_callback
+                                    ? "model \"%.200s\" is a function of the host: set .generate "
+                                      "of the model's options"
+                                    : "model \"%.200s\" has a .generate: write it as "
+                                      "callback:NAME, such as callback:mine",
+                                model->options.model);
 }
 
 /* Told here, as adapters that have no such thing do not know the names. */
@@ -124,8 +124,8 @@ static waldo_status check_history(waldo_model *model)
     while (model->ops->history == NULL && waldo__str_split(&rest, ',', &part)) {
         for (size_t i = 0; i < WALDO__COUNT(names); i++) {
             if (waldo__str_starts(part, names[i])) {
-                return waldo_error_set(
-                    &model->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
+                return waldo__error_invalid(
+                    &model->error,
                     "model quirks: \"%.*s\" is for openai: models: the API of %s: models keeps no "
                     "history at the provider",
                     (int)(part.len < 100 ? part.len : 100), part.ptr, model->ops->name);
@@ -183,9 +183,9 @@ static waldo_status copy_headers(waldo_model *model, const char *const *headers)
         }
         if (!header_is_valid(headers[count])) {
             /* Its text may hold a secret and is not repeated. */
-            return waldo_error_set(&model->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                   "extra header number %zu is not \"Name: value\" on one line",
-                                   count + 1);
+            return waldo__error_invalid(
+                &model->error, "extra header number %zu is not \"Name: value\" on one line",
+                count + 1);
         }
         model->headers[count] = waldo__strdup(headers[count]);
         if (model->headers[count] == NULL) {
@@ -213,7 +213,7 @@ static int take_switches(waldo_model_options *options)
     size_t hash = waldo__str_find(text, '#'), from = hash < text.len ? hash : 0, comma;
     waldo__buf joined = WALDO__BUF_INIT(SWITCHES_MAX);
 
-    comma = from + waldo__str_find(waldo__strn(text.ptr + from, text.len - from), ',');
+    comma = from + waldo__str_find(waldo__slice(text.ptr + from, text.len - from), ',');
     if (comma >= text.len || strchr(text.ptr + comma, '=') == NULL ||
         waldo__str_starts(text, replay_prefix) || waldo__str_starts(text, callback_prefix)) {
         return 1;
@@ -306,9 +306,9 @@ waldo_model *waldo_model_new(const waldo_model_options *options)
     atomic_init(&model->refs, 1);
     if (waldo__options_copy(&model->options, sizeof model->options, options) != WALDO_OK) {
         model->options = (waldo_model_options){ .size = sizeof model->options };
-        waldo_error_set(&model->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                        "waldo_model_options.size is wrong or members are set that this version "
-                        "does not know: start from WALDO_MODEL()");
+        waldo__error_invalid(
+            &model->error, "waldo_model_options.size is wrong or members are set that this version "
+                           "does not know: start from WALDO_MODEL()");
         return model;
     }
     status = own_options(model);
@@ -383,12 +383,12 @@ const waldo_model_options *waldo__model_options(const waldo_model *model)
 
 waldo_str waldo__model_url(const waldo_model *model)
 {
-    return waldo__model_ops(model) != NULL ? model->url : waldo__str("");
+    return waldo__model_ops(model) != NULL ? model->url : WALDO__S("");
 }
 
 waldo_str waldo__model_name(const waldo_model *model)
 {
-    return waldo__model_ops(model) != NULL ? model->name : waldo__str("");
+    return waldo__model_ops(model) != NULL ? model->name : WALDO__S("");
 }
 
 const char *waldo__model_string(const waldo_model *model)

@@ -132,7 +132,7 @@ waldo_status waldo__provider_quote(waldo_str text, size_t max, waldo__buf *out)
 
     text = waldo__str_trim(text);
     is_html = waldo__str_starts(text, "<");
-    waldo__utf8_clean(waldo__strn(text.ptr, waldo__utf8_cut(text, max)), &clean);
+    waldo__utf8_clean(waldo__slice(text.ptr, waldo__utf8_cut(text, max)), &clean);
     for (size_t i = 0; i < clean.len; i++) {
         char byte = clean.ptr[i];
 

@@ -23,18 +23,18 @@ enum {
 
 struct waldo__recording {
     char *name;
-    waldo_model_options model;
-    double temperature;
-    double top_p;
-    int64_t seed;
-    int has_model;
-    int open; /* while it is read: an exchange has not ended */
     struct {
         WALDO__VEC(waldo__exchange);
     } exchanges;
     struct {
         WALDO__VEC(waldo__recorded_result);
     } results;
+    waldo_model_options model;
+    double temperature;
+    double top_p;
+    int64_t seed;
+    int has_model;
+    int open; /* while it is read: an exchange has not ended */
     struct {
         WALDO__VEC(waldo__json *);
     } docs; /* of the lines: what texts point into */
@@ -358,7 +358,7 @@ static waldo_status parse_lines(waldo__recording *recording, waldo_str text, wal
             return refuse(recording->name, number,
                           "it is cut: the recording was not written to its end", ret_err);
         }
-        status = parse_line(recording, waldo__strn(rest.ptr, len), number, ret_err);
+        status = parse_line(recording, waldo__slice(rest.ptr, len), number, ret_err);
         at += len + 1;
     }
     if (status == WALDO_OK && (recording->open || recording->exchanges.count == 0)) {

@@ -2,6 +2,7 @@
 #include "model/responses.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "model/model.h"
 
 #define OPENAI_URL "https://api.openai.com/v1"
@@ -56,9 +57,7 @@ static waldo_status settle(waldo__responses_quirks *quirks, waldo_error **ret_er
     if (is_remote) {
         quirks->encrypted = 0; /* reasoning stays where it is */
     }
-    return wrong == NULL ? WALDO_OK
-                         : waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                           "model quirks: %s", wrong);
+    return wrong == NULL ? WALDO_OK : waldo__error_invalid(ret_err, "model quirks: %s", wrong);
 }
 
 waldo_status waldo__responses_quirks_find(const waldo_model_options *options,

@@ -330,8 +330,7 @@ waldo_status waldo__responses_request(waldo_encoder *encoder, const waldo_model_
         return waldo__history_refuse(&encoder->history, ret_err);
     }
     if (!encoder->has_items) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "there is no message to send to the model");
+        return waldo__error_invalid(ret_err, "there is no message to send to the model");
     }
     waldo__buf_truncate(&encoder->body, encoder->frozen);
     waldo__buf_puts(&encoder->body, "]");
@@ -363,8 +362,7 @@ static const char *const efforts[] = { "none", "minimal", "low", "medium", "high
 
 static waldo_status refuse_option(const char *what, const char *why, waldo_error **ret_err)
 {
-    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "model option %s: %s", what,
-                           why);
+    return waldo__error_invalid(ret_err, "model option %s: %s", what, why);
 }
 
 /* What the API does not know at all is told here rather than by its 400. */
@@ -403,10 +401,10 @@ static void write_reasoning(const waldo__responses_quirks *quirks,
     }
     waldo__jw_object(writer, "reasoning");
     if (options->reasoning != NULL) {
-        waldo__jw_str(writer, "effort", waldo__str(options->reasoning));
+        waldo__jw_text(writer, "effort", options->reasoning);
     }
     if (summary) {
-        waldo__jw_str(writer, "summary", waldo__str(quirks->summary));
+        waldo__jw_text(writer, "summary", quirks->summary);
     }
     waldo__jw_end(writer, '}');
 }

@@ -345,7 +345,7 @@ static waldo_status fail_response(waldo_reader *reader, const waldo__json_value 
 
     return reader->body.status = waldo__provider_error(
                0, waldo__str(may_try_again(error) ? "" : "x-should-retry: false\n"), response,
-               waldo__str(""), &reader->body.error);
+               WALDO__S(""), &reader->body.error);
 }
 
 static void read_id(waldo_reader *reader, const waldo__json_value *response)

@@ -2,13 +2,14 @@
 #include "model/shared.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
 
 waldo_status waldo__switch_refuse(waldo_str part, const char *what, waldo__buf *known,
                                   waldo_error **ret_err)
 {
-    waldo_status status = waldo_error_set(
-        ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "model quirks: \"%.*s\" %s; known: %s",
-        (int)(part.len < 100 ? part.len : 100), part.ptr, what, waldo__buf_str(known).ptr);
+    waldo_status status = waldo__error_invalid(ret_err, "model quirks: \"%.*s\" %s; known: %s",
+                                               (int)(part.len < 100 ? part.len : 100), part.ptr,
+                                               what, waldo__buf_str(known).ptr);
 
     waldo__buf_free(known);
     return status;
@@ -78,10 +79,10 @@ waldo_status waldo__switch_apply(const waldo__switches *switches, waldo_str part
                                  waldo_error **ret_err)
 {
     size_t equals = waldo__str_find(part, '=');
-    waldo_str name = waldo__strn(part.ptr, equals), value = WALDO__S("");
+    waldo_str name = waldo__slice(part.ptr, equals), value = WALDO__S("");
 
     if (equals < part.len) {
-        value = waldo__strn(part.ptr + equals + 1, part.len - equals - 1);
+        value = waldo__slice(part.ptr + equals + 1, part.len - equals - 1);
     }
     for (size_t i = 0; i < switches->count && equals < part.len; i++) {
         const waldo__switch *row = &switches->at[i];

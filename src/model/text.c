@@ -157,7 +157,7 @@ waldo_status waldo__model_text_add(waldo__model_text *text, waldo_str piece)
         half = mark_at(piece, 0);
         if (is_low(half)) {
             add_pair(&text->text, text->high, (unsigned)half);
-            piece = waldo__strn(piece.ptr + MARKED_LEN, piece.len - MARKED_LEN);
+            piece = waldo__slice(piece.ptr + MARKED_LEN, piece.len - MARKED_LEN);
         } else {
             waldo__buf_puts(&text->text, REPLACEMENT);
         }

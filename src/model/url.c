@@ -1,12 +1,13 @@
 /* Model strings: "URL#NAME", and what goes by the URL. */
 #include "model/shared.h"
 
+#include "base/error.h"
+
 static waldo_status refuse(const char *kind, const char *example, waldo_str rest, const char *why,
                            waldo_error **ret_err)
 {
-    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                           "model \"%s:%.*s\": %s; write it as %s", kind,
-                           (int)(rest.len < 200 ? rest.len : 200), rest.ptr, why, example);
+    return waldo__error_invalid(ret_err, "model \"%s:%.*s\": %s; write it as %s", kind,
+                                (int)(rest.len < 200 ? rest.len : 200), rest.ptr, why, example);
 }
 
 /* Where the host begins; 0 when the scheme is neither http nor https. */
@@ -19,7 +20,7 @@ waldo_status waldo__model_split(const char *kind, const char *example, waldo_str
                                 waldo_str *ret_url, waldo_str *ret_model, waldo_error **ret_err)
 {
     size_t hash = waldo__str_find(rest, '#');
-    waldo_str url = waldo__strn(rest.ptr, hash);
+    waldo_str url = waldo__slice(rest.ptr, hash);
     size_t host = after_scheme(url);
 
     if (host == 0) {
@@ -47,8 +48,8 @@ waldo_status waldo__model_split(const char *kind, const char *example, waldo_str
     if (hash + 1 >= rest.len) {
         return refuse(kind, example, rest, "the model's name is missing behind a #", ret_err);
     }
-    *ret_url = waldo__strn(url.ptr, url.len - (url.ptr[url.len - 1] == '/'));
-    *ret_model = waldo__strn(rest.ptr + hash + 1, rest.len - hash - 1);
+    *ret_url = waldo__slice(url.ptr, url.len - (url.ptr[url.len - 1] == '/'));
+    *ret_model = waldo__slice(rest.ptr + hash + 1, rest.len - hash - 1);
     return WALDO_OK;
 }
 
@@ -62,16 +63,15 @@ waldo_status waldo__model_split_at(const char *kind, const char *example, const 
     }
     for (size_t i = 0; i < rest.len; i++) {
         if ((unsigned char)rest.ptr[i] <= ' ' || rest.ptr[i] == 0x7f) {
-            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                   "model \"%s:NAME\": the name holds a space or a control "
-                                   "character; write it as %s",
-                                   kind, example);
+            return waldo__error_invalid(ret_err,
+                                        "model \"%s:NAME\": the name holds a space or a control "
+                                        "character; write it as %s",
+                                        kind, example);
         }
     }
     if (rest.len == 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "model \"%s:\": the model's name is missing; write it as %s", kind,
-                               example);
+        return waldo__error_invalid(
+            ret_err, "model \"%s:\": the model's name is missing; write it as %s", kind, example);
     }
     *ret_url = waldo__str(server_url);
     *ret_model = rest;
@@ -82,14 +82,14 @@ void waldo__url_split(waldo_str url, waldo_str *ret_host, waldo_str *ret_port)
 {
     size_t start = waldo__str_search(url, WALDO__S("://"), 0) + 3, end, colon;
     waldo_str rest =
-        start < url.len ? waldo__strn(url.ptr + start, url.len - start) : waldo__str("");
+        start < url.len ? waldo__slice(url.ptr + start, url.len - start) : WALDO__S("");
 
     rest.len = waldo__str_find(rest, '/');
     end = rest.len > 0 && rest.ptr[0] == '[' ? waldo__str_find(rest, ']') : 0;
-    colon = end + waldo__str_find(waldo__strn(rest.ptr + end, rest.len - end), ':');
-    *ret_host = waldo__strn(rest.ptr, colon);
+    colon = end + waldo__str_find(waldo__slice(rest.ptr + end, rest.len - end), ':');
+    *ret_host = waldo__slice(rest.ptr, colon);
     *ret_port =
-        colon < rest.len ? waldo__strn(rest.ptr + colon + 1, rest.len - colon - 1) : waldo__str("");
+        colon < rest.len ? waldo__slice(rest.ptr + colon + 1, rest.len - colon - 1) : WALDO__S("");
 }
 
 waldo_str waldo__model_rest(const waldo_model_options *options)
@@ -97,8 +97,8 @@ waldo_str waldo__model_rest(const waldo_model_options *options)
     waldo_str text = waldo__str(options->model);
     size_t colon = waldo__str_find(text, ':');
 
-    return colon < text.len ? waldo__strn(text.ptr + colon + 1, text.len - colon - 1)
-                            : waldo__str("");
+    return colon < text.len ? waldo__slice(text.ptr + colon + 1, text.len - colon - 1)
+                            : WALDO__S("");
 }
 
 waldo_status waldo__model_vendor(const char *kind, waldo_str server, waldo_str model,

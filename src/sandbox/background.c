@@ -279,7 +279,7 @@ waldo_status waldo_background_read(waldo_sandbox *sandbox, int64_t number, uint6
     waldo_background_reading *read;
 
     if (done == NULL) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "read: done is NULL");
+        return waldo__error_invalid(ret_err, "read: done is NULL");
     }
     if (of == NULL) {
         return none(ret_err, number);
@@ -410,9 +410,7 @@ static waldo_status check(const waldo_exec_options *options, waldo_error **ret_e
                strnlen(options->cmd, WALDO_BACKGROUND_CMD_MAX + 1) > WALDO_BACKGROUND_CMD_MAX) {
         wrong = "a background command has at most 192 KiB of text";
     }
-    return wrong == NULL
-               ? WALDO_OK
-               : waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "exec: %s", wrong);
+    return wrong == NULL ? WALDO_OK : waldo__error_invalid(ret_err, "exec: %s", wrong);
 }
 
 /* The numbers of a machine that was there before are known when it is open. */
@@ -432,9 +430,9 @@ waldo_status waldo_background_start(waldo_sandbox *sandbox, const waldo_exec_opt
 
     if (sandbox == NULL || given == NULL || ret_number == NULL ||
         waldo__options_copy(&options, sizeof options, given) != WALDO_OK) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "exec: sandbox, options or ret_number missing, or options of a "
-                               "newer library");
+        return waldo__error_invalid(ret_err,
+                                    "exec: sandbox, options or ret_number missing, or options of a "
+                                    "newer library");
     }
     options.size = sizeof options;
     status = check(&options, ret_err);
@@ -559,7 +557,7 @@ static waldo_status take_ended(waldo__background *one, const waldo__hand_job *jo
 
     waldo__exec_result_of(&job->exit, &result);
     result.out = result.both = none_here;
-    result.err.bytes = waldo__str("");
+    result.err.bytes = WALDO__S("");
     one->result = waldo__exec_result_copy(&result);
     return one->result != NULL ? WALDO_OK : WALDO_ENOMEM;
 }

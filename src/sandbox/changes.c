@@ -254,7 +254,7 @@ static void changes_finish(waldo__op *op, waldo_status status, const waldo_error
     changes_op *wanted = (changes_op *)op;
 
     wanted->done(wanted->userdata, status,
-                 status == WALDO_OK ? waldo__buf_str(&wanted->changes->patch) : waldo__str(""),
+                 status == WALDO_OK ? waldo__buf_str(&wanted->changes->patch) : WALDO__S(""),
                  error);
 }
 
@@ -279,7 +279,7 @@ void waldo_sandbox_changes(waldo_sandbox *sandbox, waldo_changes_fn done, void *
     if (wanted == NULL || ch == NULL) {
         waldo__free(wanted);
         waldo__free(ch);
-        done(userdata, WALDO_ENOMEM, waldo__str(""), NULL);
+        done(userdata, WALDO_ENOMEM, WALDO__S(""), NULL);
         return;
     }
     ch->op = &wanted->op;

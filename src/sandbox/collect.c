@@ -45,7 +45,7 @@ waldo_status waldo__collect_add(waldo__collect *collect, waldo_str bytes)
         waldo__buf_add(&collect->head, bytes.ptr, part);
     }
     if (part < bytes.len) {
-        add_tail(collect, waldo__strn(bytes.ptr + part, bytes.len - part));
+        add_tail(collect, waldo__slice(bytes.ptr + part, bytes.len - part));
     }
     return collect->head.status != WALDO_OK ? collect->head.status : collect->tail.status;
 }
@@ -102,7 +102,7 @@ void waldo__merge_add(waldo__merge *merge, waldo__collect *collect, int stream, 
         step = waldo__utf8_step(cut, merge->cut_len[at] + 1);
         if (step >= 0) {
             merge->cut_len[at]++;
-            bytes = waldo__strn(bytes.ptr + 1, bytes.len - 1);
+            bytes = waldo__slice(bytes.ptr + 1, bytes.len - 1);
         }
         if (step != 0) {
             flush_one(merge, collect, at);

@@ -40,11 +40,11 @@ waldo_status waldo__diff_side_init(waldo__diff_side *side, waldo_str text)
         return WALDO_ENOMEM;
     }
     for (size_t i = 0; i < count; i++) {
-        waldo_str rest = waldo__strn(text.ptr + at, text.len - at);
+        waldo_str rest = waldo__slice(text.ptr + at, text.len - at);
         size_t len = waldo__str_find(rest, '\n');
 
         len += len < rest.len;
-        side->lines[i] = waldo__strn(rest.ptr, len);
+        side->lines[i] = waldo__slice(rest.ptr, len);
         side->hashes[i] = hash_line(side->lines[i]);
         at += len;
     }

@@ -197,7 +197,7 @@ int waldo__failover_refused(waldo_sandbox *sandbox, waldo_status status, const w
         }
         return f->moving || sandbox->lost != NULL;
     }
-    text = why != NULL ? waldo_error_message(why) : waldo_status_text(status);
+    text = waldo__error_text(status, why);
     waldo__live_news(sandbox, "refused", "%s: no machine: %s", name, text);
     if (sandbox->listeners == NULL) {
         waldo__log(sandbox->env->loop, WALDO_LOG_WARN, "sandbox", "%s: no machine: %s", name, text);
@@ -253,7 +253,7 @@ static void on_snapshot(void *userdata, waldo_status status, waldo_str archive,
                          waldo_error_message(error));
     } else if (status != WALDO_ETOOBIG) {
         waldo__log(sandbox->env->loop, WALDO_LOG_INFO, "sandbox", "no snapshot: %s",
-                   error != NULL ? waldo_error_message(error) : waldo_status_text(WALDO_ENOMEM));
+                   waldo__error_text(WALDO_ENOMEM, error));
     }
     took_ns = waldo__now_ns() - f->taking_ns;
     f->not_before_ns =

@@ -58,7 +58,7 @@ static void file_finish(waldo__op *op, waldo_status status, const waldo_error *e
 
     file_stop(op);
     if (file->on_read != NULL) {
-        file->on_read(file->userdata, status, good ? waldo__buf_str(&file->data) : waldo__str(""),
+        file->on_read(file->userdata, status, good ? waldo__buf_str(&file->data) : WALDO__S(""),
                       good ? file->file_size : 0, error);
     } else if (file->on_infos != NULL) {
         if (good && file->infos.count > 1) {
@@ -255,7 +255,7 @@ static waldo_status send_data(waldo__file_op *file)
             waldo__hand_wait_drained(file->call);
             return WALDO_OK;
         }
-        status = waldo__hand_write(file->call, waldo__strn(all.ptr + file->sent, part));
+        status = waldo__hand_write(file->call, waldo__slice(all.ptr + file->sent, part));
         file->sent += part;
     }
     waldo__buf_free(&file->data);
@@ -361,7 +361,7 @@ static void no_memory(waldo_read_fn on_read, waldo_sandbox_fn on_done, waldo__in
                       void *userdata)
 {
     if (on_read != NULL) {
-        on_read(userdata, WALDO_ENOMEM, waldo__str(""), 0, NULL);
+        on_read(userdata, WALDO_ENOMEM, WALDO__S(""), 0, NULL);
     } else if (on_infos != NULL) {
         on_infos(userdata, WALDO_ENOMEM, NULL, 0, NULL);
     } else if (on_done != NULL) {

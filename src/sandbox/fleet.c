@@ -139,9 +139,9 @@ static waldo_status find_destroyer(inquiry *ask, const char *backend, const char
 {
     ask->ops = waldo__backend_find(waldo__str(backend));
     if (ask->ops == NULL || id == NULL || id[0] == '\0') {
-        return waldo_error_set(&ask->error, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "machines: no backend \"%s\" in this build, or no id given",
-                               text_or_empty(backend));
+        return waldo__error_invalid(&ask->error,
+                                    "machines: no backend \"%s\" in this build, or no id given",
+                                    text_or_empty(backend));
     }
     if (!WALDO__BACKEND_HAS(ask->ops, destroy_id)) {
         return waldo_error_set(&ask->error, WALDO_ENOTSUP, WALDO_CLASS_BACKEND,

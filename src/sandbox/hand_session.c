@@ -32,20 +32,20 @@ struct waldo__hand_call {
 struct waldo__hand {
     waldo__loop *loop;
     waldo_channel *channel;
-    waldo__hand_events events;
-    waldo__hand_decoder decoder;
-    waldo__timer hello_timer;
-    waldo__hand_call calls; /* head of a ring */
-    waldo__buf diagnostic;
-    uint32_t next_id;
-    uint64_t features;
-    uint32_t listed[WALDO_HAND_KEPT_MAX]; /* ids told by the list that is coming */
-    size_t listed_count;
     int ready;
     int broke;
     int lost;
     int depth; /* callbacks being made: free only marks */
     int dead;
+    uint32_t next_id;
+    uint64_t features;
+    size_t listed_count;
+    waldo__hand_call calls; /* head of a ring */
+    waldo__hand_events events;
+    waldo__hand_decoder decoder;
+    waldo__timer hello_timer;
+    waldo__buf diagnostic;
+    uint32_t listed[WALDO_HAND_KEPT_MAX]; /* ids told by the list that is coming */
 };
 
 static void call_unlink(waldo__hand_call *call)

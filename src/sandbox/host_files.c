@@ -305,7 +305,7 @@ static int write_all(int fd, waldo_str bytes)
             return 0;
         }
         put = put > 0 ? put : 0;
-        bytes = waldo__strn(bytes.ptr + put, bytes.len - (size_t)put);
+        bytes = waldo__slice(bytes.ptr + put, bytes.len - (size_t)put);
     }
     return 1;
 }

@@ -114,8 +114,7 @@ static void rejoin_failed(waldo_sandbox *sandbox, waldo_status status, const wal
     waldo_error *both = NULL;
 
     waldo_error_set(&both, WALDO_ELOST, WALDO_CLASS_BACKEND, "%s; nor can it be reached again: %s",
-                    waldo_error_message(sandbox->broke),
-                    error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+                    waldo_error_message(sandbox->broke), waldo__error_text(status, error));
     waldo_error_free(sandbox->broke);
     sandbox->broke = NULL;
     sandbox->resuming = 0;

@@ -34,7 +34,7 @@ static void finish(waldo__op *op, waldo_status status, const waldo_error *error)
     if (m->done != NULL) {
         m->done(m->userdata, status, error);
     } else if (m->told != NULL) {
-        m->told(m->userdata, status, status == WALDO_OK ? waldo__buf_str(&m->url) : waldo__str(""),
+        m->told(m->userdata, status, status == WALDO_OK ? waldo__buf_str(&m->url) : WALDO__S(""),
                 error);
     }
 }
@@ -55,7 +55,7 @@ static machine_op *op_new(waldo_sandbox_fn done, waldo_url_fn told, void *userda
     if (m == NULL && done != NULL) {
         done(userdata, WALDO_ENOMEM, NULL);
     } else if (m == NULL && told != NULL) {
-        told(userdata, WALDO_ENOMEM, waldo__str(""), NULL);
+        told(userdata, WALDO_ENOMEM, WALDO__S(""), NULL);
     } else if (m != NULL) {
         *m = (machine_op){
             .url = WALDO__BUF_INIT(URL_MAX), .done = done, .told = told, .userdata = userdata
@@ -270,7 +270,7 @@ void waldo_sandbox_port_url(waldo_sandbox *sandbox, uint32_t port, waldo_url_fn 
     }
     m->port = port;
     if (port == 0 || port > PORT_LAST) {
-        waldo_error_set(&error, WALDO_EINVAL, WALDO_CLASS_USAGE, "a port is 1 to 65535");
+        waldo__error_invalid(&error, "a port is 1 to 65535");
         waldo__op_begin_ended(sandbox, &m->op, &port_kind, WALDO_EINVAL, error);
     } else {
         waldo__op_begin(sandbox, &m->op, &port_kind);
@@ -320,7 +320,8 @@ void waldo_sandbox_set_net(waldo_sandbox *sandbox, waldo_net net, const char *co
         status = waldo__error_nomem(&error);
     } else if (net <= WALDO_NET_DEFAULT || net > WALDO_NET_ALL || count > WALDO__SPEC_LIST_MAX ||
                (net == WALDO_NET_HOSTS) != (count > 0)) {
-        status = waldo_error_set(&error, WALDO_EINVAL, WALDO_CLASS_USAGE,
+        status =
+            waldo__error_invalid(&error,
                                  "set_net: hosts are for WALDO_NET_HOSTS, at most %d, and for no "
                                  "other level; a machine made elsewhere has no default",
                                  WALDO__SPEC_LIST_MAX);

@@ -38,14 +38,14 @@ struct packing {
     size_t in_bytes;
     struct {
         WALDO__VEC(waldo_file_info);
-    } found; /* sorted; names and targets are owned */
-    packed window[WINDOW];
+    } found;        /* sorted; names and targets are owned */
     size_t next;    /* to be read */
     size_t written; /* entries that are in the archive */
     uint64_t bytes; /* of contents */
     size_t skipped; /* neither file, folder nor link */
     char *first_skipped;
     waldo__buf archive;
+    packed window[WINDOW];
 };
 
 typedef struct pack_op {
@@ -371,8 +371,7 @@ static void pack_start(waldo__op *op)
 static void pack_finish(waldo__op *op, waldo_status status, const waldo_error *error)
 {
     pack_op *wanted = (pack_op *)op;
-    waldo_str archive =
-        status == WALDO_OK ? waldo__buf_str(&wanted->pack->archive) : waldo__str("");
+    waldo_str archive = status == WALDO_OK ? waldo__buf_str(&wanted->pack->archive) : WALDO__S("");
 
     if (wanted->done != NULL) {
         wanted->done(wanted->userdata, status, archive, error);
@@ -407,9 +406,9 @@ static void begin(waldo_sandbox *sandbox, const char *path, waldo_archive_fn don
         waldo__free(pack);
         waldo__free(folder);
         if (packed_done != NULL) {
-            packed_done(userdata, WALDO_ENOMEM, waldo__str(""), 0, NULL);
+            packed_done(userdata, WALDO_ENOMEM, WALDO__S(""), 0, NULL);
         } else if (done != NULL) {
-            done(userdata, WALDO_ENOMEM, waldo__str(""), NULL);
+            done(userdata, WALDO_ENOMEM, WALDO__S(""), NULL);
         }
         return;
     }

@@ -23,7 +23,7 @@ int waldo__patch_path_ok(waldo_str path)
     }
     while (waldo__str_split(&rest, '/', &part)) {
         if (part.len == 0 || waldo__str_is(part, ".") || waldo__str_is(part, "..") ||
-            waldo__str_ieq(part, waldo__str(".git"))) {
+            waldo__str_ieq(part, WALDO__S(".git"))) {
             return 0;
         }
     }

@@ -47,9 +47,9 @@ static void on_saved(void *userdata, waldo_status status, waldo_str bytes, const
         waldo__jw_object(&jw, NULL);
         waldo__jw_str(&jw, "waldo", WALDO__S(KIND));
         waldo__jw_int(&jw, "version", VERSION);
-        waldo__jw_str(&jw, "backend", waldo__str(waldo__live_entry(sandbox)->ops->name));
+        waldo__jw_text(&jw, "backend", waldo__live_entry(sandbox)->ops->name);
         waldo__jw_int(&jw, "background", sandbox->next_background);
-        waldo__jw_str(&jw, "workspace", waldo__str(workspace_of(sandbox)));
+        waldo__jw_text(&jw, "workspace", workspace_of(sandbox));
         waldo__jw_str(&jw, "machine", bytes);
         waldo__jw_end(&jw, '}');
         status = save->bytes.status;
@@ -79,7 +79,7 @@ static void save_finish(waldo__op *op, waldo_status status, const waldo_error *e
     save_op *save = (save_op *)op;
 
     save->done(save->userdata, status,
-               status == WALDO_OK ? waldo__buf_str(&save->bytes) : waldo__str(""), error);
+               status == WALDO_OK ? waldo__buf_str(&save->bytes) : WALDO__S(""), error);
 }
 
 static void save_free(waldo__op *op)
@@ -99,7 +99,7 @@ void waldo_sandbox_save(waldo_sandbox *sandbox, waldo_saved_fn done, void *userd
     save_op *save = WALDO__NEW(save_op);
 
     if (save == NULL) {
-        done(userdata, WALDO_ENOMEM, waldo__str(""), NULL);
+        done(userdata, WALDO_ENOMEM, WALDO__S(""), NULL);
         return;
     }
     waldo__buf_init(&save->bytes, SAVED_MAX);
@@ -127,11 +127,12 @@ static waldo_status find_entry(waldo_sandbox *sandbox, waldo_str backend, waldo_
             return WALDO_OK;
         }
     }
-    return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                           "saved sandbox: the machine is of backend \"%.*s\", which the spec does "
-                           "not name or which keeps none; use a spec such as \"%.*s:...\"",
-                           (int)(backend.len < 40 ? backend.len : 40), backend.ptr,
-                           (int)(backend.len < 40 ? backend.len : 40), backend.ptr);
+    return waldo__error_invalid(
+        ret_err,
+        "saved sandbox: the machine is of backend \"%.*s\", which the spec does "
+        "not name or which keeps none; use a spec such as \"%.*s:...\"",
+        (int)(backend.len < 40 ? backend.len : 40), backend.ptr,
+        (int)(backend.len < 40 ? backend.len : 40), backend.ptr);
 }
 
 static waldo_status take_saved(waldo_sandbox *sandbox, const waldo__json_value *root,

@@ -66,8 +66,8 @@ static waldo_status check_workspace(waldo_sandbox_spec *spec, const char *path,
     waldo_status status;
 
     if (path[0] == '\0' || strnlen(path, PATH_BYTES_MAX) == PATH_BYTES_MAX) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "workspace: the path is %s", path[0] == '\0' ? "empty" : "too long");
+        return waldo__error_invalid(ret_err, "workspace: the path is %s",
+                                    path[0] == '\0' ? "empty" : "too long");
     }
     status = absolute_path(path, &spec->workspace, ret_err);
     if (status != WALDO_OK) {
@@ -100,15 +100,14 @@ static waldo_status check_lists(const waldo_sandbox_spec *spec, size_t env, size
                                WALDO__SPEC_LIST_MAX);
     }
     if (backends == 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "sandbox: name at least one backend, such as \"local:\"");
+        return waldo__error_invalid(ret_err,
+                                    "sandbox: name at least one backend, such as \"local:\"");
     }
     for (size_t i = 0; i < env; i++) {
         const char *equals = strchr(spec->env[i], '=');
 
         if (equals == NULL || equals == spec->env[i]) {
-            return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                   "sandbox: env entry %zu is not NAME=value", i + 1);
+            return waldo__error_invalid(ret_err, "sandbox: env entry %zu is not NAME=value", i + 1);
         }
     }
     return WALDO_OK;
@@ -125,8 +124,8 @@ static waldo_status take_options(waldo_sandbox_spec *spec, const waldo_sandbox_s
     waldo_status status;
 
     if (given == NULL || waldo__options_copy(options, sizeof *options, given) != WALDO_OK) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "sandbox: options missing or of a newer version of the library");
+        return waldo__error_invalid(
+            ret_err, "sandbox: options missing or of a newer version of the library");
     }
     spec->env = waldo__strings_copy(options->env, &env);
     spec->hosts = waldo__strings_copy(options->hosts, &hosts);
@@ -154,16 +153,15 @@ static waldo_status take_options(waldo_sandbox_spec *spec, const waldo_sandbox_s
         options->lease_ms < 0 || options->lease_ms > WALDO__SPEC_LEASE_MAX_MS ||
         options->spares > WALDO__SPEC_SPARES_MAX || options->snapshots < WALDO_SNAPSHOTS_DEFAULT ||
         options->snapshots > WALDO_SNAPSHOTS_TURN) {
-        return waldo_error_set(
-            ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-            "sandbox: workspace_mode, min_isolation, cpus, idle_ms, lease_ms, spares, "
-            "snapshots or flags is out of range");
+        return waldo__error_invalid(
+            ret_err, "sandbox: workspace_mode, min_isolation, cpus, idle_ms, lease_ms, spares, "
+                     "snapshots or flags is out of range");
     }
     if (options->workspace == NULL) {
         return options->workspace_mode == WALDO_WORKSPACE_COPY
                    ? WALDO_OK
-                   : waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                     "sandbox: workspace modes ro and rw need a workspace");
+                   : waldo__error_invalid(ret_err,
+                                          "sandbox: workspace modes ro and rw need a workspace");
     }
     status = check_workspace(spec, options->workspace, ret_err);
     options->workspace = spec->workspace;

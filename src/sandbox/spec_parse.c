@@ -44,11 +44,11 @@ static int parse_scaled(waldo_str text, const char *const *units, const int64_t 
     while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9') {
         digits++;
     }
-    if (!waldo__str_int(waldo__strn(text.ptr, digits), &value) || value <= 0) {
+    if (!waldo__str_int(waldo__slice(text.ptr, digits), &value) || value <= 0) {
         return 0;
     }
     if (digits < text.len) {
-        waldo_str unit = waldo__strn(text.ptr + digits, text.len - digits);
+        waldo_str unit = waldo__slice(text.ptr + digits, text.len - digits);
 
         factor = 0;
         for (size_t i = 0; i < unit_count; i++) {
@@ -296,15 +296,14 @@ static waldo_status add_own_option(waldo__spec_entry *entry, waldo_str key, wald
 static waldo_status parse_option(waldo__spec_entry *entry, waldo_str part, waldo_error **ret_err)
 {
     size_t equals = waldo__str_find(part, '=');
-    waldo_str key = waldo__strn(part.ptr, equals);
+    waldo_str key = waldo__slice(part.ptr, equals);
     waldo_str value;
 
     if (equals == part.len || equals == 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "sandbox string \"%s\": \"%.*s\" is not KEY=VALUE", entry->text,
-                               (int)part.len, part.ptr);
+        return waldo__error_invalid(ret_err, "sandbox string \"%s\": \"%.*s\" is not KEY=VALUE",
+                                    entry->text, (int)part.len, part.ptr);
     }
-    value = waldo__strn(part.ptr + equals + 1, part.len - equals - 1);
+    value = waldo__slice(part.ptr + equals + 1, part.len - equals - 1);
     if (in_list(entry->ops->option_names, key)) {
         return add_own_option(entry, key, value, ret_err);
     }
@@ -312,10 +311,10 @@ static waldo_status parse_option(waldo__spec_entry *entry, waldo_str part, waldo
         if (waldo__str_is(key, generic_keys[i].name)) {
             return generic_keys[i].set(entry, value)
                        ? WALDO_OK
-                       : waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                         "sandbox string \"%s\": %s must be %s, not \"%.*s\"",
-                                         entry->text, generic_keys[i].name, generic_keys[i].form,
-                                         (int)value.len, value.ptr);
+                       : waldo__error_invalid(ret_err,
+                                              "sandbox string \"%s\": %s must be %s, not \"%.*s\"",
+                                              entry->text, generic_keys[i].name,
+                                              generic_keys[i].form, (int)value.len, value.ptr);
         }
     }
     return unknown_option(entry, key, ret_err);
@@ -329,18 +328,18 @@ static waldo_status find_kind(waldo__spec_entry *entry, waldo_str *ret_rest, wal
     waldo__buf names = WALDO__BUF_INIT(4096);
 
     if (colon < text.len) {
-        entry->ops = waldo__backend_find(waldo__strn(text.ptr, colon));
+        entry->ops = waldo__backend_find(waldo__slice(text.ptr, colon));
     }
     if (entry->ops == NULL) {
         waldo__backend_names(&names);
-        waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                        "sandbox string \"%s\" %s; it starts with one of: %s", entry->text,
-                        colon < text.len ? "names an unknown kind" : "has no colon",
-                        waldo__buf_str(&names).ptr);
+        waldo__error_invalid(ret_err, "sandbox string \"%s\" %s; it starts with one of: %s",
+                             entry->text,
+                             colon < text.len ? "names an unknown kind" : "has no colon",
+                             waldo__buf_str(&names).ptr);
         waldo__buf_free(&names);
         return WALDO_EINVAL;
     }
-    *ret_rest = waldo__strn(text.ptr + colon + 1, text.len - colon - 1);
+    *ret_rest = waldo__slice(text.ptr + colon + 1, text.len - colon - 1);
     return WALDO_OK;
 }
 
@@ -352,13 +351,13 @@ static waldo_status find_named(waldo__spec_entry *entry, const waldo_backend_ops
 
     *ret_rest = waldo__str(entry->text + 1);
     if (!waldo__str_split(ret_rest, ',', &name)) {
-        name = waldo__str("");
+        name = WALDO__S("");
     }
     entry->ops = ops;
     entry->find = 1;
     if (!set_name(entry, name)) {
-        return waldo_error_set(
-            ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
+        return waldo__error_invalid(
+            ret_err,
             "sandbox string \"%s\": behind the @ comes a name of 1 to %d letters, "
             "digits, dots, dashes or underscores",
             entry->text, WALDO__SPEC_NAME_MAX);
@@ -370,10 +369,11 @@ static waldo_status find_named(waldo__spec_entry *entry, const waldo_backend_ops
 static waldo_status check_lease(waldo__spec_entry *entry, waldo_error **ret_err)
 {
     if (entry->name != NULL && !good_name(waldo__str(entry->name))) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "sandbox \"%s\": name must be 1 to %d letters, digits, dots, dashes "
-                               "or underscores",
-                               entry->text, WALDO__SPEC_NAME_MAX);
+        return waldo__error_invalid(
+            ret_err,
+            "sandbox \"%s\": name must be 1 to %d letters, digits, dots, dashes "
+            "or underscores",
+            entry->text, WALDO__SPEC_NAME_MAX);
     }
     if (entry->name != NULL && entry->lease_ms == 0) {
         entry->lease_ms = LEASE_OF_NAMED_MS;
@@ -423,8 +423,8 @@ static waldo_status check_attach(const waldo_sandbox_spec *spec, waldo__spec_ent
         len = id[i] > ' ' && id[i] < 0x7f ? len : 0;
     }
     if (len == 0 || len > ATTACH_MAX) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "sandbox \"%s\": attach must be the id of a machine", entry->text);
+        return waldo__error_invalid(ret_err, "sandbox \"%s\": attach must be the id of a machine",
+                                    entry->text);
     }
     for (size_t i = 0; i < WALDO__COUNT(cannot); i++) {
         if (cannot[i].asked) {
@@ -444,8 +444,7 @@ static waldo_status check_offer(const waldo_sandbox_spec *spec, const waldo__spe
     const waldo_backend_ops *ops = entry->ops;
 
     if (entry->net < 0 || entry->net > WALDO_NET_ALL) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "sandbox: net is not one of WALDO_NET_*");
+        return waldo__error_invalid(ret_err, "sandbox: net is not one of WALDO_NET_*");
     }
     if ((ops->caps & waldo__net_bit(entry->net)) != waldo__net_bit(entry->net)) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
@@ -462,10 +461,10 @@ static waldo_status check_offer(const waldo_sandbox_spec *spec, const waldo__spe
                                waldo__isolation_name(ops->isolation));
     }
     if (entry->spares > 0 && entry->lease_ms > 0) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "sandbox \"%s\": machines that are kept (name, lease) have no "
-                               "spares; leave one of them out",
-                               entry->text);
+        return waldo__error_invalid(ret_err,
+                                    "sandbox \"%s\": machines that are kept (name, lease) have no "
+                                    "spares; leave one of them out",
+                                    entry->text);
     }
     if (spec->options.workspace_mode != WALDO_WORKSPACE_COPY &&
         (ops->caps & WALDO_BACKEND_BIND) == 0) {
@@ -554,7 +553,7 @@ waldo_status waldo__spec_parse(const waldo_sandbox_spec *spec, const char *text,
     status =
         ops != NULL ? find_named(entry, ops, &rest, ret_err) : find_kind(entry, &rest, ret_err);
     if (status == WALDO_OK) {
-        entry->target = waldo__str("");
+        entry->target = WALDO__S("");
         if (ops == NULL && waldo__str_split(&rest, ',', &part)) {
             entry->target = part;
         }

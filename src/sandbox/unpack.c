@@ -37,20 +37,20 @@ typedef struct unpacking {
     waldo_sandbox *sandbox;
     char *folder;
     char *archive;
-    waldo__unpacked_list list;
     int internal; /* a part of opening */
     step step;
     size_t in_flight;
     size_t in_bytes;
-    struct {
-        WALDO__VEC(char *);
-    } old;         /* what has to go */
     int locked;    /* something could not be removed for want of a right */
     int unlocked;  /* the rights were given: from now on that is a failure */
     size_t next;   /* of the step */
     size_t offset; /* within a file */
     waldo_status status;
     waldo_error *error;
+    struct {
+        WALDO__VEC(char *);
+    } old; /* what has to go */
+    waldo__unpacked_list list;
 } unpacking;
 
 typedef struct unpack_op {

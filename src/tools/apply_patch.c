@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "tools/tools.h"
 #include "tools/v4a.h"
 
@@ -34,7 +35,6 @@ typedef struct target {
 
 typedef struct state {
     waldo__tool_turn turn; /* first */
-    waldo__v4a patch;
     struct {
         WALDO__VEC(file);
     } files;
@@ -48,6 +48,7 @@ typedef struct state {
     waldo__buf why; /* of the first failure */
     size_t failures;
     int is_applied;
+    waldo__v4a patch;
 } state;
 
 static void drop(waldo__tool_turn *turn)
@@ -74,7 +75,7 @@ static int normal_path(waldo_str path, waldo__buf *out)
     waldo_str rest = path, part;
 
     if (waldo__str_starts(path, WALDO__WORKSPACE "/")) {
-        rest = waldo__strn(path.ptr + sizeof WALDO__WORKSPACE, path.len - sizeof WALDO__WORKSPACE);
+        rest = waldo__slice(path.ptr + sizeof WALDO__WORKSPACE, path.len - sizeof WALDO__WORKSPACE);
     } else if (path.len > 0 && path.ptr[0] == '/') {
         return 0;
     }
@@ -185,8 +186,7 @@ static void fail(state *s)
 static void fail_at(state *s, const file *f, waldo_status status, const waldo_error *error)
 {
     waldo__tool_show_name(waldo__str(f->path), &s->why);
-    waldo__buf_printf(&s->why, ": %s",
-                      error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+    waldo__buf_printf(&s->why, ": %s", waldo__error_text(status, error));
     fail(s);
 }
 
@@ -224,7 +224,7 @@ static void fail_between(state *s, const file *f, waldo_status status, const wal
 
     waldo__tool_show_name(waldo__str(f->path), &text);
     waldo__buf_printf(&text, " could not be %s: %s\n", f->exists ? "written" : "removed",
-                      error != NULL ? waldo_error_message(error) : waldo_status_text(status));
+                      waldo__error_text(status, error));
     for (size_t i = 0; i < s->files.count; i++) {
         const file *other = &s->files.at[i];
 

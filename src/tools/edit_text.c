@@ -43,7 +43,7 @@ static int has_crlf(place *p, waldo_str text)
 {
     while (p->seen <= p->raw) {
         size_t newline =
-            p->seen + waldo__str_find(waldo__strn(text.ptr + p->seen, text.len - p->seen), '\n');
+            p->seen + waldo__str_find(waldo__slice(text.ptr + p->seen, text.len - p->seen), '\n');
 
         if (newline < text.len) {
             p->crlf = newline > 0 && text.ptr[newline - 1] == '\r';

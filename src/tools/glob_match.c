@@ -31,7 +31,7 @@ static uint32_t take(waldo_str *rest)
     } else {
         value += 0x110000;
     }
-    *rest = waldo__strn(rest->ptr + len, rest->len - len);
+    *rest = waldo__slice(rest->ptr + len, rest->len - len);
     return value;
 }
 
@@ -42,7 +42,7 @@ static int begins(waldo_str text, char byte)
 
 static waldo_str behind(waldo_str text, size_t bytes)
 {
-    return waldo__strn(text.ptr + bytes, text.len - bytes);
+    return waldo__slice(text.ptr + bytes, text.len - bytes);
 }
 
 /* Length of the set at the front of a pattern, with its brackets; 0: it is not closed. */
@@ -83,7 +83,7 @@ static int in_set(waldo_str set, uint32_t character)
 {
     int negated, found = 0;
 
-    set = waldo__strn(set.ptr + 1, set.len - 2);
+    set = waldo__slice(set.ptr + 1, set.len - 2);
     negated = begins(set, '!') || begins(set, '^');
     set = behind(set, (size_t)negated);
     while (set.len > 0) {
@@ -115,7 +115,7 @@ static int fits(waldo_str *pattern, size_t len, waldo_str *name)
     uint32_t character = take(&rest);
 
     if (begins(*pattern, '[') && len > 1) {
-        if (!in_set(waldo__strn(pattern->ptr, len), character)) {
+        if (!in_set(waldo__slice(pattern->ptr, len), character)) {
             return 0;
         }
     } else if (!begins(*pattern, '?')) {
@@ -158,7 +158,7 @@ static int match_name(waldo__glob *glob, waldo_str pattern, waldo_str name)
 /* The first name of a path, or of a pattern: there a slash is never inside of a set. */
 static waldo_str first_name(waldo_str path)
 {
-    return waldo__strn(path.ptr, waldo__str_find(path, '/'));
+    return waldo__slice(path.ptr, waldo__str_find(path, '/'));
 }
 
 static waldo_str next_names(waldo_str path)
@@ -205,7 +205,7 @@ int waldo__glob_match(waldo__glob *glob, waldo_str path)
         name_at--;
     }
     while (rest.len > 0) {
-        pattern = waldo__strn(rest.ptr, waldo__str_find(rest, '\0'));
+        pattern = waldo__slice(rest.ptr, waldo__str_find(rest, '\0'));
         rest = behind(rest, pattern.len + 1);
         spend(glob, 1 + pattern.len / 16);
         if (match_path(glob, pattern,
@@ -270,7 +270,7 @@ static waldo_str pick(waldo_str pattern, const group *g, size_t number)
         }
         from = pattern.ptr[at] == ',' ? at + 1 : from;
     }
-    return waldo__strn(pattern.ptr + from, at - from);
+    return waldo__slice(pattern.ptr + from, at - from);
 }
 
 /* Every group counts like a digit of choice. */
@@ -331,7 +331,7 @@ waldo_status waldo__glob_init(waldo__glob *glob, const char *text, waldo_error *
     }
     what = problem_of(pattern, &choices);
     if (what != NULL) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, "the pattern %s", what);
+        return waldo__error_invalid(ret_err, "the pattern %s", what);
     }
     *glob = (waldo__glob){ .steps = STEPS_MAX };
     waldo__buf_init(&glob->patterns, (PATTERN_MAX + 1) * ALTERNATIVES_MAX);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/vec.h"
 #include "tools/tools.h"
 
@@ -89,8 +90,8 @@ static void take_lines(state *s, const waldo_output *output)
     while (rest.len > 0 && !s->more) {
         size_t newline = waldo__str_find(rest, '\n'), len;
 
-        line = waldo__strn(rest.ptr, newline);
-        rest = newline < rest.len ? waldo__strn(line.ptr + newline + 1, rest.len - newline - 1)
+        line = waldo__slice(rest.ptr, newline);
+        rest = newline < rest.len ? waldo__slice(line.ptr + newline + 1, rest.len - newline - 1)
                                   : waldo__strn(NULL, 0);
         if (s->odd.len > 0) {
             waldo__tool_show_name(s->odd, &s->found);
@@ -112,8 +113,7 @@ static void searched(void *userdata, waldo_status status, const waldo_exec_resul
     s->job = NULL;
     if (status != WALDO_OK) {
         waldo_tool_call_fail(s->call, "grep could not be run in the sandbox: %s",
-                             error != NULL ? waldo_error_message(error)
-                                           : waldo_status_text(status));
+                             waldo__error_text(status, error));
         end(s);
         return;
     }

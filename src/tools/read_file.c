@@ -64,7 +64,7 @@ static void got_bytes(void *userdata, waldo_status status, waldo_str bytes, uint
     }
     len = waldo__tool_fit(bytes, from + bytes.len < file_size, s->max);
     len = len > 0 ? len : bytes.len; /* always some progress */
-    waldo__utf8_clean(waldo__strn(bytes.ptr, len), &s->text);
+    waldo__utf8_clean(waldo__slice(bytes.ptr, len), &s->text);
     s->offset += len;
     if (bytes.len == 0) {
         waldo__buf_printf(&s->text, "[the file has %" PRIu64 " bytes]", file_size);
@@ -97,7 +97,7 @@ static void take_long_line(state *s, waldo_str rest)
 {
     size_t len = waldo__tool_fit(rest, 1, s->max);
 
-    waldo__utf8_clean(waldo__strn(rest.ptr, len), &s->text);
+    waldo__utf8_clean(waldo__slice(rest.ptr, len), &s->text);
     begin_note(s);
     waldo__buf_printf(&s->text,
                       "[line %" PRId64 " goes on; read the rest with byte_offset=%" PRIu64 "]",
@@ -112,7 +112,7 @@ static next take_line(state *s, waldo_str *rest, int begins_chunk, int is_last)
 {
     size_t newline = waldo__str_find(*rest, '\n');
     int is_whole = newline < rest->len || is_last;
-    waldo_str line = waldo__strn(rest->ptr, newline < rest->len ? newline + 1 : rest->len);
+    waldo_str line = waldo__slice(rest->ptr, newline < rest->len ? newline + 1 : rest->len);
 
     if (s->line > s->last) {
         note_more(s);
@@ -134,7 +134,7 @@ static next take_line(state *s, waldo_str *rest, int begins_chunk, int is_last)
     }
     s->offset += line.len;
     s->line += is_whole;
-    *rest = waldo__strn(rest->ptr + line.len, rest->len - line.len);
+    *rest = waldo__slice(rest->ptr + line.len, rest->len - line.len);
     return NEXT_LINE;
 }
 

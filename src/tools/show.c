@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "json/json.h"
 #include "tools/tools.h"
@@ -53,7 +54,7 @@ static size_t fit_tail(waldo_str text, size_t from, size_t max)
 {
     size_t total, cost = 0;
 
-    fit_head(waldo__strn(text.ptr + from, text.len - from), 0, SIZE_MAX, &total);
+    fit_head(waldo__slice(text.ptr + from, text.len - from), 0, SIZE_MAX, &total);
     while (total > max) {
         from += step_at(text, from, 0, &cost);
         total -= cost;
@@ -79,10 +80,10 @@ waldo_status waldo__tool_show(const waldo_output *output, size_t max, waldo__buf
     }
     head_len = fit_head(head, 1, max / 2, &head_cost);
     tail_at = fit_tail(all, tail_at > head_len ? tail_at : head_len, max - head_cost);
-    waldo__utf8_clean(waldo__strn(all.ptr, head_len), out);
+    waldo__utf8_clean(waldo__slice(all.ptr, head_len), out);
     waldo__buf_printf(out, "\n[... %" PRIu64 " bytes omitted ...]\n",
                       output->total - head_len - (all.len - tail_at));
-    return waldo__utf8_clean(waldo__strn(all.ptr + tail_at, all.len - tail_at), out);
+    return waldo__utf8_clean(waldo__slice(all.ptr + tail_at, all.len - tail_at), out);
 }
 
 static size_t count_lines(waldo_str text)
@@ -107,8 +108,8 @@ waldo_status waldo__tool_show_lines(waldo_str text, size_t max, waldo__buf *out)
         line_end--;
     }
     end = line_end > 0 ? line_end : end; /* a first line that is too long is cut */
-    rest = waldo__strn(text.ptr + end, text.len - end);
-    waldo__utf8_clean(waldo__strn(text.ptr, end), out);
+    rest = waldo__slice(text.ptr + end, text.len - end);
+    waldo__utf8_clean(waldo__slice(text.ptr, end), out);
     return waldo__buf_printf(out, "%s[... %zu line%s (%zu bytes) omitted ...]\n",
                              line_end > 0 ? "" : "\n", count_lines(rest),
                              count_lines(rest) == 1 ? "" : "s", rest.len);
@@ -163,7 +164,7 @@ static const struct {
 
 void waldo__tool_fail_with(waldo_tool_call *call, waldo_status status, const waldo_error *error)
 {
-    const char *text = error != NULL ? waldo_error_message(error) : waldo_status_text(status);
+    const char *text = waldo__error_text(status, error);
     const char *path = waldo_tool_call_str(call, "path");
 
     /* The most common one reads the same whatever the sandbox is. */

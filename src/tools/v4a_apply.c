@@ -67,7 +67,7 @@ static waldo_status split(work *w, waldo_str text)
         return WALDO_ENOMEM;
     }
     while (at < text.len) {
-        waldo_str rest = waldo__strn(text.ptr + at, text.len - at);
+        waldo_str rest = waldo__slice(text.ptr + at, text.len - at);
         size_t len = waldo__str_find(rest, '\n');
         waldo__v4a_text_line *line = &w->text.lines[w->text.count++];
 
@@ -77,7 +77,7 @@ static waldo_status split(work *w, waldo_str text)
             len--;
             line->end = 2;
         }
-        line->text = waldo__strn(rest.ptr, len);
+        line->text = waldo__slice(rest.ptr, len);
     }
     w->eol = w->text.count > 0 && w->text.lines[0].end == 2 ? "\r\n" : "\n";
     w->text.steps = STEPS;
@@ -157,7 +157,7 @@ static void add_text(waldo__buf *out, waldo_str line)
 {
     size_t shown = waldo__utf8_cut(line, SHOWN_BYTES);
 
-    waldo__utf8_clean(waldo__strn(line.ptr, shown), out);
+    waldo__utf8_clean(waldo__slice(line.ptr, shown), out);
     waldo__buf_puts(out, shown < line.len ? " [...]\n" : "\n");
 }
 
@@ -515,7 +515,7 @@ waldo_status waldo__v4a_apply(const waldo__v4a *patch, const waldo__v4a_section 
     waldo_status status;
 
     waldo__buf_add(out, text.ptr, mark);
-    status = split(&w, waldo__strn(text.ptr + mark, text.len - mark));
+    status = split(&w, waldo__slice(text.ptr + mark, text.len - mark));
     if (status == WALDO_OK) {
         status = make_sides(&w);
     }

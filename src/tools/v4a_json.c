@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "tools/v4a.h"
 
-#define BAD(ret_err, ...) waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, __VA_ARGS__)
+#define BAD(ret_err, ...) waldo__error_invalid(ret_err, __VA_ARGS__)
 
 static const struct {
     const char *type;

@@ -54,7 +54,7 @@ static waldo_str trim(waldo_str text)
     text = trim_end(text);
     while (text.len > 0 && step > 0) {
         step = is_space(text.ptr[0]) ? 1 : wide_space(text.ptr, text.len);
-        text = waldo__strn(text.ptr + step, text.len - step);
+        text = waldo__slice(text.ptr + step, text.len - step);
     }
     return text;
 }
@@ -91,7 +91,7 @@ static int next_alike(waldo_str *rest)
     if (byte < 0x80 && at[0] >= 0xe0) {
         taken = 3;
     }
-    *rest = waldo__strn(rest->ptr + taken, len - taken);
+    *rest = waldo__slice(rest->ptr + taken, len - taken);
     return byte;
 }
 

@@ -8,7 +8,7 @@
 
 enum { SHOWN = 200 }; /* bytes of a line in an error */
 
-#define BAD(ret_err, ...) waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE, __VA_ARGS__)
+#define BAD(ret_err, ...) waldo__error_invalid(ret_err, __VA_ARGS__)
 
 static const char begin_mark[] = "*** Begin Patch";
 static const char end_mark[] = "*** End Patch";
@@ -86,7 +86,7 @@ static waldo_str after_mark(waldo_str line, const char *mark)
     waldo_str trimmed = waldo__str_trim(line);
     size_t len = strlen(mark);
 
-    return waldo__str_trim(waldo__strn(trimmed.ptr + len, trimmed.len - len));
+    return waldo__str_trim(waldo__slice(trimmed.ptr + len, trimmed.len - len));
 }
 
 static waldo_status add_line(waldo__v4a *patch, char kind, waldo_str text, waldo_error **ret_err)
@@ -117,14 +117,14 @@ static waldo_status take_anchors(waldo__v4a *patch, waldo__v4a_hunk *hunk,
     hunk->first_anchor = patch->anchors.count;
     while (peek(source, &line) && is_anchor(line)) {
         waldo__v4a_line_next(source, &line);
-        line = waldo__strn(line.ptr + 2, line.len - 2);
+        line = waldo__slice(line.ptr + 2, line.len - 2);
         if (waldo__str_trim(line).len > 0) {
             waldo_str *anchor = WALDO__VEC_PUSH(&patch->anchors);
 
             if (anchor == NULL) {
                 return waldo__error_nomem(ret_err);
             }
-            *anchor = waldo__strn(line.ptr + 1, line.len - 1);
+            *anchor = waldo__slice(line.ptr + 1, line.len - 1);
         }
     }
     hunk->anchor_count = patch->anchors.count - hunk->first_anchor;
@@ -162,7 +162,8 @@ static waldo_status take_lines(waldo__v4a *patch, waldo__v4a_hunk *hunk, waldo__
         if (line.len == 0) {
             status = add_line(patch, ' ', line, ret_err); /* models drop the blank of these */
         } else if (memchr(" -+", line.ptr[0], 3) != NULL) {
-            status = add_line(patch, line.ptr[0], waldo__strn(line.ptr + 1, line.len - 1), ret_err);
+            status =
+                add_line(patch, line.ptr[0], waldo__slice(line.ptr + 1, line.len - 1), ret_err);
         } else {
             status = BAD(ret_err,
                          "patch line %zu: '%.*s' is no line of a hunk: each begins with a space "
@@ -234,7 +235,7 @@ waldo_status waldo__v4a_added(waldo__v4a *patch, waldo__v4a_section *section,
     section->first_line = patch->lines.count;
     while (peek(source, &line) && line.len > 0 && line.ptr[0] == '+') {
         waldo__v4a_line_next(source, &line);
-        if (add_line(patch, '+', waldo__strn(line.ptr + 1, line.len - 1), NULL) != WALDO_OK) {
+        if (add_line(patch, '+', waldo__slice(line.ptr + 1, line.len - 1), NULL) != WALDO_OK) {
             return WALDO_ENOMEM;
         }
     }
@@ -313,8 +314,8 @@ static waldo_str inside(waldo_str text)
     while (last > first && text.ptr[last - 1] != '\n') {
         last--;
     }
-    return last > first ? waldo__str_trim(waldo__strn(text.ptr + first, last - first))
-                        : waldo__strn(text.ptr, 0);
+    return last > first ? waldo__str_trim(waldo__slice(text.ptr + first, last - first))
+                        : waldo__slice(text.ptr, 0);
 }
 
 static waldo_str first_line(waldo_str text)
@@ -333,7 +334,7 @@ static waldo_str last_line(waldo_str text)
     while (at > 0 && text.ptr[at - 1] != '\n') {
         at--;
     }
-    return waldo__strn(text.ptr + at, text.len - at);
+    return waldo__slice(text.ptr + at, text.len - at);
 }
 
 static waldo_str unwrap(waldo_str text)

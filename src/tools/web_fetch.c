@@ -25,10 +25,10 @@ typedef struct state {
 static int host_matches(waldo_str host, waldo_str row)
 {
     if (waldo__str_starts(row, "*.")) {
-        waldo_str suffix = waldo__strn(row.ptr + 1, row.len - 1); /* with its dot */
+        waldo_str suffix = waldo__slice(row.ptr + 1, row.len - 1); /* with its dot */
 
         return host.len > suffix.len &&
-               waldo__str_ieq(waldo__strn(host.ptr + host.len - suffix.len, suffix.len), suffix);
+               waldo__str_ieq(waldo__slice(host.ptr + host.len - suffix.len, suffix.len), suffix);
     }
     return waldo__str_ieq(host, row);
 }
@@ -64,7 +64,7 @@ static int split_host(waldo_str url, waldo_str *ret_host)
     if (!waldo__str_starts(url, "https://")) {
         return 0;
     }
-    rest = waldo__strn(url.ptr + 8, url.len - 8);
+    rest = waldo__slice(url.ptr + 8, url.len - 8);
     while (len < rest.len && is_name_byte(rest.ptr[len])) {
         len++;
     }
@@ -72,7 +72,7 @@ static int split_host(waldo_str url, waldo_str *ret_host)
         (len < rest.len && rest.ptr[len] != '/' && rest.ptr[len] != '?')) {
         return 0;
     }
-    *ret_host = waldo__strn(rest.ptr, len);
+    *ret_host = waldo__slice(rest.ptr, len);
     return 1;
 }
 

@@ -39,7 +39,7 @@ static const char *take_image(waldo__media_list *media, waldo_str url)
     if (!waldo__str_starts(url, "data:image/") || at > url.len) {
         return "an image that is no data: URL in base64; fetch it and put its bytes there";
     }
-    status = waldo__base64_decode(waldo__strn(url.ptr + at, url.len - at), &bytes);
+    status = waldo__base64_decode(waldo__slice(url.ptr + at, url.len - at), &bytes);
     if (status == WALDO_OK) {
         status = waldo__media_add(media, waldo__buf_str(&bytes));
     }
@@ -254,8 +254,7 @@ waldo_status waldo__messages_read(waldo_str json, waldo__messages *messages, wal
         return status;
     }
     if (waldo__json_type_of(root) != WALDO__JSON_ARRAY) {
-        return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                               "messages are to be a JSON array");
+        return waldo__error_invalid(ret_err, "messages are to be a JSON array");
     }
     for (w.message = waldo__json_first(root); w.message != NULL && why == NULL;
          w.message = waldo__json_next(w.message)) {
@@ -269,8 +268,7 @@ waldo_status waldo__messages_read(waldo_str json, waldo__messages *messages, wal
         return waldo__error_nomem(ret_err);
     }
     return why == NULL ? WALDO_OK
-                       : waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
-                                         "message number %zu: %s", number, why);
+                       : waldo__error_invalid(ret_err, "message number %zu: %s", number, why);
 }
 
 void waldo__messages_free(waldo__messages *messages)
@@ -319,7 +317,7 @@ static void write_content(const waldo_item *item, waldo__json_writer *jw)
 static void write_said(const waldo_item *item, const char *role, waldo__json_writer *jw)
 {
     waldo__jw_object(jw, NULL);
-    waldo__jw_str(jw, "role", waldo__str(role));
+    waldo__jw_text(jw, "role", role);
     if (item->kind == WALDO_ITEM_TOOL_RESULT) {
         waldo__jw_str(jw, "tool_call_id", item->id);
     }

@@ -49,7 +49,7 @@ waldo_status waldo__item_write(const waldo_item *item, waldo__buf *out)
 
     waldo__json_writer_init(&jw, out);
     waldo__jw_object(&jw, NULL);
-    waldo__jw_str(&jw, "kind", waldo__str(waldo__item_kind_name(item->kind)));
+    waldo__jw_text(&jw, "kind", waldo__item_kind_name(item->kind));
     write_text(&jw, "id", item->id);
     write_text(&jw, "name", item->name);
     if (item->kind == WALDO_ITEM_TOOL_CALL) {
