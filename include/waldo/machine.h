@@ -23,7 +23,8 @@ extern "C" {
  * @param done      called exactly once, from dispatch; may be NULL. WALDO_EBUSY when something
  *                  other than background commands is in progress (a command, a file operation, a
  *                  waldo_background_read()), which is left alone; WALDO_ENOTSUP; other failures of
- *                  the sandbox. A machine that could not be paused goes on
+ *                  the sandbox. A machine that could not be paused goes on. A snapshot of
+ *                  WALDO_SNAPSHOTS_TURN that is being taken is waited for
  * @param userdata  given to done
  * Thread: driving. Since: 0.1.
  */

@@ -97,7 +97,8 @@ typedef struct waldo_sandbox_spec_options {
     uint32_t spares;
     /*
      * A newer snapshot replaces the older; one of more than workspace_max_bytes is not kept. They
-     * are of copied workspaces only, and held in memory.
+     * are of copied workspaces only, held in memory, and none is taken of the last backend's
+     * machine, behind which there is no other.
      */
     waldo_snapshots snapshots;
     /*

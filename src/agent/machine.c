@@ -59,7 +59,7 @@ static void on_news(void *userdata, const char *what, const char *text)
 void waldo__run_take_machine(waldo_run *run)
 {
     run->notes = waldo__sandbox_notes(run->sandbox);
-    run->notices_taken = run->notices_told = waldo__sandbox_notice_count(run->sandbox);
+    run->notices_taken = run->notices_told = waldo__sandbox_notice_first(run->sandbox);
     run->listener = (waldo__sandbox_listener){ .fn = on_news, .userdata = run };
     waldo__sandbox_listen(run->sandbox, &run->listener);
 }

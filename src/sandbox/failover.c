@@ -79,6 +79,7 @@ static int bury(waldo_sandbox *sandbox, const waldo_error *why)
     sandbox->hand = NULL;
     sandbox->scratch = NULL;
     sandbox->saved = NULL;
+    sandbox->saved_empty = 0;
     sandbox->was_open = sandbox->reuse_capture = sandbox->pausing = sandbox->resuming = 0;
     sandbox->isolation = WALDO_ISOLATION_ANY;
     sandbox->info = (waldo_machine_info){ .size = 0 };
@@ -263,6 +264,9 @@ static void on_snapshot(void *userdata, waldo_status status, waldo_str archive,
         f->again = 0;
         waldo__sandbox_checkpoint(sandbox);
     }
+    if (f->taking_ns == 0 && sandbox->state == WALDO__LIVE_OPEN) {
+        waldo__ops_start(sandbox); /* a pause */
+    }
 }
 
 void waldo__sandbox_checkpoint(waldo_sandbox *sandbox)
@@ -270,6 +274,7 @@ void waldo__sandbox_checkpoint(waldo_sandbox *sandbox)
     waldo__failover *f = &sandbox->failover;
 
     if (sandbox->state != WALDO__LIVE_OPEN || !is_copy(sandbox) ||
+        sandbox->entry + 1 >= sandbox->spec->entry_count || /* nothing would ever be restored */
         waldo__live_entry(sandbox)->snapshots != WALDO_SNAPSHOTS_TURN) {
         return;
     }
@@ -327,14 +332,29 @@ static void end_notice(const waldo_sandbox *sandbox, waldo__buf *text)
 }
 
 /* The model knows the network of the first backend. */
-static void note_network(const waldo_sandbox *sandbox, waldo__buf *text)
+static const char *other_network(const waldo_sandbox *sandbox)
 {
     const char *first = waldo__spec_net_note(&sandbox->spec->entries[0]);
     const char *now = waldo__spec_net_note(waldo__live_entry(sandbox));
 
-    if (strcmp(first, now) != 0) {
+    return strcmp(first, now) != 0 ? now : NULL;
+}
+
+static void note_network(const waldo_sandbox *sandbox, waldo__buf *text)
+{
+    const char *now = other_network(sandbox);
+
+    if (now != NULL) {
         waldo__buf_printf(text, "%s%s", text->len > 0 ? " " : "", now);
     }
+}
+
+size_t waldo__sandbox_notice_first(const waldo_sandbox *sandbox)
+{
+    size_t count = waldo__sandbox_notice_count(sandbox);
+    int tells = count > 0 && sandbox->was_open && other_network(sandbox) != NULL;
+
+    return count - (size_t)tells;
 }
 
 static void on_saved(void *userdata, waldo_status status, waldo_str saved, const waldo_error *error)
@@ -363,7 +383,6 @@ static void finish_moving(waldo_sandbox *sandbox)
         waldo__buf_free(&text);
     }
     waldo__live_news(sandbox, "moved", "%s", waldo__sandbox_notice(sandbox, f->notices.count - 1));
-    waldo__live_op_gone(sandbox); /* perhaps nothing waits for it */
 }
 
 void waldo__failover_opened(waldo_sandbox *sandbox)

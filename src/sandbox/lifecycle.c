@@ -162,6 +162,7 @@ void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_err
                      waldo__isolation_name(sandbox->isolation));
     waldo__failover_opened(sandbox);
     waldo__ops_start(sandbox);
+    waldo__live_op_gone(sandbox); /* perhaps nothing waited for it */
     waldo__spares_refill(sandbox);
 }
 
@@ -351,6 +352,7 @@ void waldo__live_resumed(waldo_sandbox *sandbox, waldo_status status, const wald
         sandbox->state = WALDO__LIVE_OPEN;
         waldo__live_news(sandbox, "resumed", "%s: the machine goes on", ops_of(sandbox)->name);
         waldo__ops_start(sandbox);
+        waldo__live_op_gone(sandbox);
     }
 }
 

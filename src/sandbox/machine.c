@@ -119,6 +119,10 @@ static void pause_start(waldo__op *op)
     if (!offers(op, WALDO_BACKEND_PAUSE, "be paused")) {
         return;
     }
+    if (sandbox->failover.taking_ns != 0) { /* no use of the host's: begun again behind it */
+        op->state = WALDO__OP_WAITING;
+        return;
+    }
     for (waldo__op *other = sandbox->ops.next; other != &sandbox->ops; other = other->next) {
         if (other != op && other->state != WALDO__OP_ENDED && !other->goes_on) {
             waldo__op_fail(op, WALDO_EBUSY,
@@ -282,19 +286,30 @@ void waldo_sandbox_port_url(waldo_sandbox *sandbox, uint32_t port, waldo_url_fn 
 static void net_start(waldo__op *op)
 {
     machine_op *m = (machine_op *)op;
-    uint32_t needs = waldo__net_bit(m->net);
+    const char *const *hosts = (const char *const *)m->hosts;
+    waldo_net net = m->net;
     waldo_backend_call call;
+    uint32_t needs;
 
     if (!offers(op, WALDO_BACKEND_SET_NET, "change its network")) {
         return;
     }
+    if (net == WALDO_NET_DEFAULT) { /* which only now is known: each backend may have its own */
+        net = waldo__live_entry(op->sandbox)->net;
+        hosts = net == WALDO_NET_HOSTS ? (const char *const *)op->sandbox->spec->hosts : hosts;
+    }
+    if (net == WALDO_NET_DEFAULT) {
+        waldo__op_fail(op, WALDO_EINVAL, "set_net: a machine made elsewhere has no default");
+        return;
+    }
+    needs = waldo__net_bit(net);
     if ((waldo__live_caps(op->sandbox) & needs) != needs) {
-        waldo__op_fail(op, WALDO_ENOTSUP, "net=%s cannot be had from %s:", waldo__net_name(m->net),
+        waldo__op_fail(op, WALDO_ENOTSUP, "net=%s cannot be had from %s:", waldo__net_name(net),
                        ops_of(op)->name);
         return;
     }
     waldo__op_backend_call(op, &call, waldo__deadline_ns(QUICK_MS));
-    ops_of(op)->set_net(op->sandbox->machine, m->net, (const char *const *)m->hosts, &call, over);
+    ops_of(op)->set_net(op->sandbox->machine, net, hosts, &call, over);
 }
 
 static const waldo__op_kind net_kind = { .start = net_start, .finish = finish, .free = op_free };
@@ -310,20 +325,16 @@ void waldo_sandbox_set_net(waldo_sandbox *sandbox, waldo_net net, const char *co
     if (m == NULL) {
         return;
     }
-    if (net == WALDO_NET_DEFAULT && hosts == NULL && waldo__live_check(sandbox, NULL) == WALDO_OK) {
-        net = waldo__live_entry(sandbox)->net;
-        hosts = net == WALDO_NET_HOSTS ? (const char *const *)sandbox->spec->hosts : NULL;
-    }
     m->net = net;
     m->hosts = waldo__strings_copy(hosts, &count);
     if (m->hosts == NULL) {
         status = waldo__error_nomem(&error);
-    } else if (net <= WALDO_NET_DEFAULT || net > WALDO_NET_ALL || count > WALDO__SPEC_LIST_MAX ||
+    } else if (net < WALDO_NET_DEFAULT || net > WALDO_NET_ALL || count > WALDO__SPEC_LIST_MAX ||
                (net == WALDO_NET_HOSTS) != (count > 0)) {
         status =
             waldo__error_invalid(&error,
                                  "set_net: hosts are for WALDO_NET_HOSTS, at most %d, and for no "
-                                 "other level; a machine made elsewhere has no default",
+                                 "other level",
                                  WALDO__SPEC_LIST_MAX);
     }
     if (status != WALDO_OK) {

@@ -73,6 +73,9 @@ int waldo__sandbox_moving(const waldo_sandbox *sandbox);
 size_t waldo__sandbox_notice_count(const waldo_sandbox *sandbox);
 const char *waldo__sandbox_notice(const waldo_sandbox *sandbox, size_t index);
 
+/* Where one that comes now begins: with the newest, when its own notes are wrong of the network. */
+size_t waldo__sandbox_notice_first(const waldo_sandbox *sandbox);
+
 /* A good moment for a snapshot, where the spec wants them. Nobody waits for it. */
 void waldo__sandbox_checkpoint(waldo_sandbox *sandbox);
 

@@ -19,6 +19,7 @@
 #include "sandbox/live.h"
 #include "sandbox/registry.h"
 #include <waldo/background.h>
+#include <waldo/machine.h>
 
 enum { PATIENCE_MS = 60000, MOST_ALLOCATIONS = 5000 };
 
@@ -243,6 +244,48 @@ static void the_newest_snapshot_goes_along(void **state)
     assert_has(notice(w, 0), "Another one (fake) has taken its place.");
     assert_has(notice(w, 0), "/workspace is as it was 0 seconds before the loss");
     assert_string_equal(w->last, notice(w, 0));
+}
+
+/* Nobody asked for that one: it is waited for. */
+static void pause_waits_for_a_snapshot(void **state)
+{
+    world *w = *state;
+    outcome paused = { 0 }, busy = { 0 }, command = { 0 };
+
+    use_list(w, WALDO_STRINGS("counted:", "fake:"));
+    expect(w, "echo one > f", "");
+    w->heard[0] = '\0';
+    waldo__sandbox_checkpoint(w->sandbox);
+    waldo_sandbox_pause(w->sandbox, took_done, &paused);
+    drive(w, &paused);
+    assert_int_equal(paused.status, WALDO_OK);
+    wait_word(w, "paused");
+    assert_has(w->heard, "snapshot paused ");
+    expect(w, "cat f", "one\n");
+    waldo__sandbox_checkpoint(w->sandbox);
+    waldo_sandbox_pause(w->sandbox, took_done, &busy); /* but not for what comes then */
+    waldo_sandbox_exec(w->sandbox, &WALDO_EXEC(.cmd = "sleep 0.05; cat f"), took_end, &command,
+                       NULL, NULL);
+    drive(w, &busy);
+    assert_int_equal(busy.status, WALDO_EBUSY);
+    drive(w, &command);
+    assert_string_equal(command.text, "one\n");
+}
+
+/* Nothing comes after the last backend: what would be kept could never be used. */
+static void none_is_taken_of_the_last_machine(void **state)
+{
+    world *w = *state;
+
+    use_list(w, WALDO_STRINGS("counted:", "fake:"));
+    expect(w, "true", "");
+    lose(w);
+    expect(w, "echo one > f", "");
+    w->heard[0] = '\0';
+    waldo__sandbox_checkpoint(w->sandbox);
+    expect(w, "cat f", "one\n");
+    expect(w, "cat f", "one\n");
+    assert_null(strstr(w->heard, "snapshot"));
 }
 
 static void without_one_it_begins_empty(void **state)
@@ -594,6 +637,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, begin, end)
         ROW(the_newest_snapshot_goes_along),
+        ROW(pause_waits_for_a_snapshot),
+        ROW(none_is_taken_of_the_last_machine),
         ROW(without_one_it_begins_empty),
         ROW(the_host_directory_is_copied_as_it_was_at_first),
         ROW(what_runs_is_lost_and_what_waits_goes_on),

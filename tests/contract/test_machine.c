@@ -217,6 +217,22 @@ static void levels(void **state)
     drop(&h);
 }
 
+/* The recipe's level is that of the backend which is used at last. */
+static void default_level_of_another_backend(void **state)
+{
+    host h = host_of("fake:,fail=open", "cloud:,net=all");
+    told t = { 0 };
+
+    (void)state;
+    net[0] = '\0';
+    waldo_sandbox_set_net(h.sandbox, WALDO_NET_DEFAULT, NULL, on_done, &t);
+    assert_int_equal(wait_for(&h, &t).status, WALDO_OK);
+    assert_string_equal(waldo_sandbox_backend(h.sandbox), "cloud");
+    assert_string_equal(net, "4");
+    assert_int_equal(set_net(&h, WALDO_NET_DEFAULT, WALDO_STRINGS("a")).status, WALDO_EINVAL);
+    drop(&h);
+}
+
 static void pause_that_fails(void **state)
 {
     host h = host_of("cloud:,fail=pause", NULL);
@@ -270,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(urls),
         cmocka_unit_test(levels),
+        cmocka_unit_test(default_level_of_another_backend),
         cmocka_unit_test(pause_that_fails),
         cmocka_unit_test(resume_that_fails),
         cmocka_unit_test(resume_that_fails_with_another_backend),

@@ -431,10 +431,13 @@ static void step(host *h)
     assert_int_equal(waldo_runtime_step(h->rt, 60000), WALDO_OK);
 }
 
+static int64_t idle_ms; /* of the recipe */
+
 static void begin(host *h, uint32_t flags)
 {
     waldo_sandbox_spec *spec =
-        waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS("stream:")));
+        waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS("stream:"),
+                                                   .idle_ms = idle_ms));
     told open = { 0 };
     int64_t rested;
 
@@ -520,6 +523,31 @@ static void goes_on_without_a_lease(void **state)
     assert_int_equal(after.status, WALDO_OK);
     finish(&h);
     assert_int_equal(machine.closes, 1);
+}
+
+/* Nobody uses it after that: its idle time runs. */
+static void idle_behind_a_broken_stream(void **state)
+{
+    host h;
+    told read = { 0 };
+
+    (void)state;
+    idle_ms = 50;
+    begin(&h, WALDO_MACHINE_REJOINS);
+    idle_ms = 0;
+    waldo_background_read(h.sandbox, h.number, 0, 100, 60000, on_read, &read, NULL, NULL);
+    exit_job(machine.jobs[1].id, 0);
+    wait_for(&h, &read);
+    break_stream();
+    wait_for(&h, &h.plain);
+    while (strstr(h.news, "rejoined") == NULL) {
+        step(&h);
+    }
+    while (strstr(h.news, "closed") == NULL) {
+        step(&h);
+    }
+    assert_int_equal(machine.closes, 1);
+    finish(&h);
 }
 
 static void lost_unless_it_says_so(void **state)
@@ -688,6 +716,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(goes_on_without_a_lease),
+        cmocka_unit_test(idle_behind_a_broken_stream),
         cmocka_unit_test(lost_unless_it_says_so),
         cmocka_unit_test(lost_when_it_cannot_be_reached),
         cmocka_unit_test(closed_while_it_is_reached),

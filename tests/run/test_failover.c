@@ -321,17 +321,24 @@ static void snapshots_that_cannot_be_are_a_warning(void **state)
 static void another_network_is_told(void **state)
 {
     waldo_runtime *rt = waldo_runtime_new(NULL);
-    script s = { .turns = { "true", NULL } };
+    script s = { .turns = { "true", NULL } }, late = { .turns = { NULL } };
     waldo_sandbox_spec *spec =
         spec_of(WALDO_STRINGS("docker:x,net=all,host=unix:///no/engine", "fake:"));
-    waldo_agent *agent = agent_of(&s, spec);
-    waldo_run *run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "go"));
+    waldo_agent *agent = agent_of(&s, spec), *late_agent = agent_of(&late, spec);
+    waldo_run *run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "go")), *late_run;
 
     (void)state;
     assert_int_equal(waldo_run_wait(run, WAIT_MS), WALDO_OK);
     assert_string_equal(kinds(run), "uttna");
     assert_contains(s.seen, "There is no network");
+    late_run = waldo_run_new(rt, late_agent,
+                             &WALDO_RUN(.prompt = "go", .share = waldo_run_sandbox(run)));
+    assert_int_equal(waldo_run_wait(late_run, WAIT_MS), WALDO_OK);
+    assert_string_equal(kinds(late_run), "nua"); /* its instructions say the same of it */
+    assert_contains(late.seen, "There is no network");
     free(s.seen);
+    free(late.seen);
+    waldo_agent_unref(late_agent);
     waldo_sandbox_spec_unref(spec);
     waldo_agent_unref(agent);
     waldo_runtime_finish(rt);
