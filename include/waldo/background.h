@@ -115,7 +115,8 @@ WALDO_API void waldo_background_hurry(waldo_background_reading *reading);
  * @retval WALDO_OK        queued
  * @retval WALDO_ENOTFOUND none of that number
  * @retval WALDO_ECLOSED   it is over, or its standard input is closed
- * @retval WALDO_EBUSY     more than 4 MiB wait already
+ * @retval WALDO_EBUSY     more than 4 MiB wait already, or the machine is paused or its stream has
+ *                         broken: with the next operation it goes on
  * Thread: driving. Since: 0.1.
  */
 WALDO_API waldo_status waldo_background_write(waldo_sandbox *sandbox, int64_t number,
@@ -130,6 +131,7 @@ WALDO_API waldo_status waldo_background_write(waldo_sandbox *sandbox, int64_t nu
  * @retval WALDO_OK        sent to the sandbox
  * @retval WALDO_ENOTFOUND none of that number; WALDO_ECLOSED when it is over
  * @retval WALDO_EINVAL    not a signal
+ * @retval WALDO_EBUSY     the machine is paused or its stream has broken
  * Thread: driving. Since: 0.1.
  */
 WALDO_API waldo_status waldo_background_signal(waldo_sandbox *sandbox, int64_t number, int signal);
@@ -144,6 +146,7 @@ WALDO_API waldo_status waldo_background_signal(waldo_sandbox *sandbox, int64_t n
  * @retval WALDO_OK        sent to the sandbox
  * @retval WALDO_ENOTFOUND none of that number; WALDO_ECLOSED when it is over
  * @retval WALDO_EINVAL    out of range, or the command has no terminal
+ * @retval WALDO_EBUSY     the machine is paused or its stream has broken
  * Thread: driving. Since: 0.1.
  */
 WALDO_API waldo_status waldo_background_resize(waldo_sandbox *sandbox, int64_t number,
@@ -151,7 +154,8 @@ WALDO_API waldo_status waldo_background_resize(waldo_sandbox *sandbox, int64_t n
 
 /**
  * End a command and its whole tree: TERM, grace, KILL. Its result still comes, by a read. Nothing
- * happens to one that is over or unknown.
+ * happens to one that is over or unknown. In a machine that is paused, or whose stream has broken,
+ * it is ended as soon as that goes on.
  *
  * @param sandbox  exclusive
  * @param number   of the command

@@ -14,8 +14,9 @@ extern "C" {
 
 /**
  * Stop the machine where it is: memory, files and background commands stay, nothing runs, and it
- * costs as little as its backend can make it. It goes on with the next use of the sandbox, whatever
- * that is, or with waldo_sandbox_resume(); background commands then go on under their numbers. The
+ * costs as little as its backend can make it. It goes on with the next operation, whatever that
+ * is, or with waldo_sandbox_resume(); background commands then go on under their numbers, and what
+ * is written to one, or a signal, waits for that or is refused with WALDO_EBUSY. The
  * idle time does not run meanwhile; a lease does. Closing ends a paused machine, detaching leaves
  * it paused. With a host that dies an ephemeral one may stay: waldo_sandbox_list() tells.
  *

@@ -237,7 +237,8 @@ WALDO_API void waldo_sandbox_detach(waldo_sandbox *sandbox, waldo_sandbox_fn don
  * has a name is let go instead, as by waldo_sandbox_detach().
  *
  * @param sandbox   exclusive; later operations fail with WALDO_ECLOSED
- * @param done      called exactly once, from dispatch; may be NULL
+ * @param done      called exactly once, from dispatch, when the machine is gone; may be NULL.
+ *                  WALDO_ENOMEM: it is being ended, and nobody tells when it is gone
  * @param userdata  given to done
  * Thread: driving. Since: 0.1.
  */

@@ -298,6 +298,7 @@ static void take_response(waldo_run *run, const waldo_response *response)
     waldo__run_record_usage(run, &response->usage);
     if (status != WALDO_OK) {
         run->events.lost = 1; /* the commit turns it into the run's failure */
+        waldo__run_loses_track(run, NULL);
     }
     waldo__run_commit(run, after_response, (void *)(intptr_t)response->finish);
     free_reader(run);

@@ -23,6 +23,7 @@ struct waldo__background {
     uint64_t read_to;               /* where the last one ended */
     int adopt;                      /* told to run by the list that is coming */
     int unknown;                    /* ran when the stream broke; the list will tell */
+    int cancelled;                  /* meanwhile */
     waldo__merge merge;             /* what it ended with */
 };
 
@@ -475,7 +476,7 @@ static waldo_status running(const waldo_sandbox *sandbox, int64_t number, waldo_
 {
     waldo__background *one = find(sandbox, number);
 
-    if (one == NULL || one->job == NULL) {
+    if (one == NULL || one->unknown || one->job == NULL) {
         return one == NULL ? WALDO_ENOTFOUND : one->unknown ? WALDO_EBUSY : WALDO_ECLOSED;
     }
     *ret_job = one->job;
@@ -510,10 +511,12 @@ waldo_status waldo_background_resize(waldo_sandbox *sandbox, int64_t number, uin
 
 void waldo_background_cancel(waldo_sandbox *sandbox, int64_t number)
 {
-    waldo_job *job = NULL;
+    waldo__background *one = find(sandbox, number);
 
-    if (running(sandbox, number, &job) == WALDO_OK) {
-        waldo_job_cancel(job);
+    if (one != NULL && one->unknown) {
+        one->cancelled = 1;
+    } else if (one != NULL) {
+        waldo_job_cancel(one->job);
     }
 }
 
@@ -653,7 +656,10 @@ static void list_ended(void *userdata, const waldo__hand_end *end)
             status =
                 waldo__exec_adopt(sandbox, one->hand_id, command_ended, one, &one->job, &error);
         }
-        one->adopt = 0;
+        if (one->adopt && one->cancelled && status == WALDO_OK) {
+            waldo_job_cancel(one->job);
+        }
+        one->adopt = one->cancelled = 0;
     }
     waldo__background_lost(sandbox); /* what was not told: dropped, or never begun */
     /* Names that no earlier host has used: two files a command at most. */

@@ -228,6 +228,12 @@ static void on_list(void *userdata, waldo_status status, const waldo_file_info *
 
 /* ---- the op ---- */
 
+/* A machine that was made from a snapshot of one that was there before has none. */
+static int lacks_baseline(const waldo_sandbox *sandbox)
+{
+    return sandbox->spec->workspace != NULL && sandbox->workspace == NULL;
+}
+
 static void changes_start(waldo__op *op)
 {
     changes *ch = ((changes_op *)op)->changes;
@@ -238,7 +244,7 @@ static void changes_start(waldo__op *op)
                        "directory itself");
         return;
     }
-    if (op->sandbox->info.reached && !op->sandbox->saved_empty) {
+    if (op->sandbox->info.reached ? !op->sandbox->saved_empty : lacks_baseline(op->sandbox)) {
         waldo__op_fail(op, WALDO_ENOTSUP,
                        "changes: the machine was there before, and what its workspace held at "
                        "first is known only to the process that made it; compare inside, such as "

@@ -316,7 +316,7 @@ static void closer_tell(waldo__sandbox_closer *link)
 
 void waldo_sandbox_close(waldo_sandbox *sandbox, waldo_sandbox_fn done, void *userdata)
 {
-    closer *waiting;
+    closer *waiting = NULL;
 
     waldo__live_hold(sandbox);
     if (done != NULL) {
@@ -328,6 +328,9 @@ void waldo_sandbox_close(waldo_sandbox *sandbox, waldo_sandbox_fn done, void *us
         }
     }
     waldo__live_begin_close(sandbox, "as asked", WALDO__CLOSE_GRACE_MS);
+    if (done != NULL && waiting == NULL) {
+        done(userdata, WALDO_ENOMEM, NULL);
+    }
     waldo__live_release(sandbox);
 }
 

@@ -25,6 +25,7 @@ enum { PATIENCE_MS = 60000, MOST_ALLOCATIONS = 5000 };
 
 static const waldo_backend_ops *fake;
 static int opens, ends;
+static int32_t reached;     /* what describe says */
 static waldo_status refuse; /* what opening fails with; WALDO_OK: it does not */
 
 static waldo_status counted_open(const waldo_backend_env *env, const waldo_backend_spec *spec,
@@ -40,6 +41,14 @@ static waldo_status counted_open(const waldo_backend_env *env, const waldo_backe
     status = fake->open(env, spec, saved, call, done, ret_machine, ret_err);
     opens += status == WALDO_OK;
     return status;
+}
+
+static void counted_describe(const waldo_machine *machine, waldo_machine_info *ret_info)
+{
+    if (fake->describe != NULL) {
+        fake->describe(machine, ret_info);
+    }
+    ret_info->reached = reached;
 }
 
 static void counted_close(waldo_machine *machine, const waldo_backend_call *call,
@@ -288,6 +297,27 @@ static void none_is_taken_of_the_last_machine(void **state)
     assert_null(strstr(w->heard, "snapshot"));
 }
 
+/* Without memory for who waits the machine is ended all the same. */
+static void a_close_without_memory_is_told(void **state)
+{
+    world *w = *state;
+    outcome closed = { 0 };
+
+    use_list(w, WALDO_STRINGS("counted:"));
+    expect(w, "true", "");
+    failing.asked = failing.failed = 0;
+    failing.fail_at = 1;
+    failing.on = 1;
+    waldo_sandbox_close(w->sandbox, took_done, &closed);
+    failing.on = 0;
+    failing.fail_at = 0;
+    assert_int_equal(failing.failed, 1);
+    assert_int_equal(closed.count, 1);
+    assert_int_equal(closed.status, WALDO_ENOMEM);
+    wait_word(w, "closed");
+    assert_int_equal(ends, 1);
+}
+
 static void without_one_it_begins_empty(void **state)
 {
     world *w = *state;
@@ -331,6 +361,28 @@ static void the_host_directory_is_copied_as_it_was_at_first(void **state)
     assert_has(out.text, " host\n+more\n");
     assert_null(strstr(out.text, "changed"));
     assert_int_equal(unlink(file), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* What one that was there before held at first nobody knows, nor after it went on elsewhere. */
+static void no_changes_without_what_was_there_at_first(void **state)
+{
+    world *w = *state;
+    char folder[] = "/tmp/waldo-failover-XXXXXX";
+    outcome out = { 0 };
+
+    assert_non_null(mkdtemp(folder));
+    use(w,
+        &WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS("counted:", "fake:"), .workspace = folder));
+    reached = 1;
+    expect(w, "echo one > f", "");
+    reached = 0;
+    keep(w);
+    lose(w);
+    expect(w, "cat f", "one\n");
+    waldo_sandbox_changes(w->sandbox, took_bytes, &out);
+    drive(w, &out);
+    assert_int_equal(out.status, WALDO_ENOTSUP);
     assert_int_equal(rmdir(folder), 0);
 }
 
@@ -639,8 +691,10 @@ int main(void)
         ROW(the_newest_snapshot_goes_along),
         ROW(pause_waits_for_a_snapshot),
         ROW(none_is_taken_of_the_last_machine),
+        ROW(a_close_without_memory_is_told),
         ROW(without_one_it_begins_empty),
         ROW(the_host_directory_is_copied_as_it_was_at_first),
+        ROW(no_changes_without_what_was_there_at_first),
         ROW(what_runs_is_lost_and_what_waits_goes_on),
         ROW(one_after_the_other_and_then_it_is_lost),
         ROW(who_refuses_is_passed_over),
@@ -663,6 +717,7 @@ int main(void)
     counted.open = counted_open;
     counted.close = counted_close;
     counted.abandon = counted_abandon;
+    counted.describe = counted_describe;
     if (waldo_backend_register(&counted, NULL) != WALDO_OK) {
         return 1;
     }

@@ -50,6 +50,7 @@ static struct {
     } jobs[JOBS_MAX];
     size_t job_count;
     uint32_t attach_id; /* of the last JOB_ATTACH */
+    uint32_t cancel_id; /* of the last CANCEL */
 } machine;
 
 /* ---- the hand ---- */
@@ -145,6 +146,8 @@ static void hear(const struct frame *frame)
         list(frame->id);
     } else if (frame->type == WALDO_HAND_JOB_ATTACH) {
         machine.attach_id = frame->id;
+    } else if (frame->type == WALDO_HAND_CANCEL) {
+        machine.cancel_id = frame->id;
     } else if (frame->type == WALDO_HAND_REMOVE) {
         remove_file(frame);
     } else if (frame->type == WALDO_HAND_SHUTDOWN) {
@@ -435,9 +438,8 @@ static int64_t idle_ms; /* of the recipe */
 
 static void begin(host *h, uint32_t flags)
 {
-    waldo_sandbox_spec *spec =
-        waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS("stream:"),
-                                                   .idle_ms = idle_ms));
+    waldo_sandbox_spec *spec = waldo_sandbox_spec_new(
+        &WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS("stream:"), .idle_ms = idle_ms));
     told open = { 0 };
     int64_t rested;
 
@@ -547,6 +549,27 @@ static void idle_behind_a_broken_stream(void **state)
         step(&h);
     }
     assert_int_equal(machine.closes, 1);
+    finish(&h);
+}
+
+/* What is asked for while no stream is there is done when one is. */
+static void cancelled_behind_a_broken_stream(void **state)
+{
+    host h;
+    told read = { 0 };
+
+    (void)state;
+    begin(&h, WALDO_MACHINE_REJOINS);
+    break_stream();
+    assert_int_equal(waldo_background_signal(h.sandbox, h.number, 15), WALDO_EBUSY);
+    waldo_background_cancel(h.sandbox, h.number);
+    while (strstr(h.news, "rejoined") == NULL) {
+        step(&h);
+    }
+    assert_int_equal(machine.cancel_id, machine.jobs[0].id);
+    waldo_background_read(h.sandbox, h.number, 0, 100, 60000, on_read, &read, NULL, NULL);
+    exit_job(machine.jobs[0].id, 0);
+    wait_for(&h, &read);
     finish(&h);
 }
 
@@ -717,6 +740,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(goes_on_without_a_lease),
         cmocka_unit_test(idle_behind_a_broken_stream),
+        cmocka_unit_test(cancelled_behind_a_broken_stream),
         cmocka_unit_test(lost_unless_it_says_so),
         cmocka_unit_test(lost_when_it_cannot_be_reached),
         cmocka_unit_test(closed_while_it_is_reached),

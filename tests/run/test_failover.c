@@ -331,8 +331,8 @@ static void another_network_is_told(void **state)
     assert_int_equal(waldo_run_wait(run, WAIT_MS), WALDO_OK);
     assert_string_equal(kinds(run), "uttna");
     assert_contains(s.seen, "There is no network");
-    late_run = waldo_run_new(rt, late_agent,
-                             &WALDO_RUN(.prompt = "go", .share = waldo_run_sandbox(run)));
+    late_run =
+        waldo_run_new(rt, late_agent, &WALDO_RUN(.prompt = "go", .share = waldo_run_sandbox(run)));
     assert_int_equal(waldo_run_wait(late_run, WAIT_MS), WALDO_OK);
     assert_string_equal(kinds(late_run), "nua"); /* its instructions say the same of it */
     assert_contains(late.seen, "There is no network");
