@@ -43,8 +43,7 @@ void waldo__docker_call_free(docker_call *call)
         call->transfer = NULL;
     }
     waldo__task_cancel(call->engine->env->loop, &call->failed_task);
-    waldo_error_free(call->failure);
-    call->failure = NULL;
+    waldo__error_clear(&call->failure);
     waldo__buf_free(&call->body);
     waldo__buf_free(&call->answer);
     waldo__buf_free(&call->path_stat);

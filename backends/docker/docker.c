@@ -676,8 +676,7 @@ static void docker_close(waldo_machine *machine, const waldo_backend_call *call,
 
     waldo__task_cancel(loop, &machine->task);
     waldo__timer_disarm(loop, &machine->timer);
-    waldo_error_free(machine->error);
-    machine->error = NULL;
+    waldo__error_clear(&machine->error);
     machine->status = WALDO_OK;
     machine->done = done;
     machine->userdata = call->userdata;

@@ -18,8 +18,7 @@ void waldo__e2b_stream_free(e2b_stream *stream)
     waldo__api_call_free(&stream->call);
     waldo__connect_free(&stream->frames);
     waldo__buf_free(&stream->bytes);
-    waldo_error_free(stream->failure);
-    stream->failure = NULL;
+    waldo__error_clear(&stream->failure);
 }
 
 /* Absent stdin would mean an open one (envd, process.proto). No shell profile is read. */

@@ -24,8 +24,7 @@ static void quiet(waldo_machine *machine)
     waldo__e2b_stream_free(&machine->hand);
     waldo__e2b_channel_free(machine->channel);
     machine->channel = NULL;
-    waldo_error_free(machine->error);
-    machine->error = NULL;
+    waldo__error_clear(&machine->error);
 }
 
 static void machine_free(waldo_machine *machine)

@@ -173,8 +173,7 @@ static void start(const waldo_backend_env *env, const waldo_backend_call *call,
         q->status = env->key(env, E2B_KEY, 0, &q->error);
     }
     if (q->status == WALDO_EAUTH && q->each != NULL) { /* who has no key has no sandboxes */
-        waldo_error_free(q->error);
-        q->error = NULL;
+        waldo__error_clear(&q->error);
         q->status = WALDO_OK;
         waldo__task_queue(env->loop, &q->task);
     } else if (q->status != WALDO_OK) {

@@ -301,6 +301,5 @@ void waldo__local_command_free(local_command *command)
         close(command->fds.at[i]);
     }
     WALDO__VEC_FREE(&command->fds);
-    waldo_error_free(command->error);
-    command->error = NULL;
+    waldo__error_clear(&command->error);
 }

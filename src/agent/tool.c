@@ -62,9 +62,7 @@ static void write_type(waldo__json_writer *jw, const waldo_param *param)
         waldo__jw_text(jw, "type", name);
     }
     if (param->type == WALDO_STRING_LIST) {
-        waldo__jw_object(jw, "items");
-        waldo__jw_str(jw, "type", WALDO__S("string"));
-        waldo__jw_end(jw, '}');
+        waldo__jw_raw(jw, "items", WALDO__S("{\"type\":\"string\"}"));
     }
 }
 

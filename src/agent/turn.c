@@ -571,8 +571,7 @@ void waldo__run_drop_request(waldo_run *run)
         waldo__run_record_cut(run, WALDO_ECANCELED);
         waldo__run_loses_track(run, NULL);
     }
-    waldo_error_free(run->read_error);
-    run->read_error = NULL;
+    waldo__error_clear(&run->read_error);
     free_reader(run);
     waldo__buf_free(&run->delta);
     waldo__buf_free(&run->head);

@@ -93,6 +93,12 @@ waldo_status waldo__error_invalid(waldo_error **ret_err, const char *format, ...
     return status;
 }
 
+void waldo__error_clear(waldo_error **error)
+{
+    waldo_error_free(*error);
+    *error = NULL;
+}
+
 const char *waldo__error_text(waldo_status status, const waldo_error *error)
 {
     return error != NULL ? waldo_error_message(error) : waldo_status_text(status);

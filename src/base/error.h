@@ -7,6 +7,9 @@
 /* Keep the first of two errors; from is taken. */
 void waldo__error_move(waldo_error **ret_err, waldo_error *from);
 
+/* Free an error, and forget it. */
+void waldo__error_clear(waldo_error **error);
+
 /* Copy an error to a caller who may not want it. */
 void waldo__error_copy_to(waldo_error **ret_err, const waldo_error *from);
 

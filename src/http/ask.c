@@ -33,8 +33,7 @@ void waldo__ask_free(waldo__ask *ask)
     waldo__transfer_drop(ask->transfer);
     ask->transfer = NULL;
     waldo__task_cancel(ask->loop, &ask->task);
-    waldo_error_free(ask->error);
-    ask->error = NULL;
+    waldo__error_clear(&ask->error);
     waldo__buf_free(&ask->head);
     waldo__buf_free(&ask->answer);
 }

@@ -31,8 +31,7 @@ void waldo__body_free(waldo__body *body)
     waldo__buf_free(&body->whole);
     waldo__buf_free(&body->mended);
     waldo__buf_free(&body->clean);
-    waldo_error_free(body->error);
-    body->error = NULL;
+    waldo__error_clear(&body->error);
 }
 
 /* ---- failures ---- */

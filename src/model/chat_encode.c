@@ -32,13 +32,13 @@ typedef struct tail_state {
 
 struct waldo_encoder {
     waldo__chat_quirks quirks;
-    waldo__buf vendor;
     waldo__buf body;
-    waldo__buf other; /* a body without tools, for servers that have no other way to forbid them */
-    size_t tools_at;  /* where the tools stand in the head, and how long they are */
+    size_t tools_at; /* where the tools stand in the head, and how long they are */
     size_t tools_len;
     size_t frozen; /* bytes of body that are not the end of one request */
     tail_state tail;
+    waldo__buf other; /* a body without tools, for servers that have no other way to forbid them */
+    waldo__buf vendor;
 };
 
 /* ---- the tail's memory ---- */

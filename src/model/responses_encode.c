@@ -16,7 +16,6 @@ enum { FORM_FUNCTION, FORM_CUSTOM };
 
 struct waldo_encoder {
     waldo__responses_quirks quirks;
-    waldo__buf vendor;
     waldo__buf body;
     size_t head;   /* bytes of body in front of the items */
     size_t frozen; /* bytes of body that are not the end of one request */
@@ -24,6 +23,7 @@ struct waldo_encoder {
     int has_items;
     char previous[WALDO__MODEL_ID_MAX + 1]; /* response that the next request goes on from */
     waldo__history history;
+    waldo__buf vendor;
 };
 
 /* What append() works on; the encoder gets it when all went well. */

@@ -372,8 +372,7 @@ static void finish_moving(waldo_sandbox *sandbox)
     waldo__buf text = WALDO__BUF_INIT(NOTICE_MAX);
 
     f->moving = 0;
-    waldo_error_free(f->lost);
-    f->lost = NULL;
+    waldo__error_clear(&f->lost);
     if (*notice != NULL) {
         waldo__buf_puts(&text, *notice);
         end_notice(sandbox, &text);

@@ -76,8 +76,7 @@ void waldo__live_drop_machine(waldo_sandbox *sandbox)
     sandbox->machine = NULL;
     sandbox->was_open = sandbox->pausing = sandbox->resuming = 0;
     waldo__background_lost(sandbox);
-    waldo_error_free(sandbox->broke);
-    sandbox->broke = NULL;
+    waldo__error_clear(&sandbox->broke);
     waldo__ops_drop_zombies(sandbox);
     waldo__scratch_drop(sandbox->env->loop, &sandbox->scratch);
     sandbox->isolation = WALDO_ISOLATION_ANY;
@@ -115,8 +114,7 @@ static void rejoin_failed(waldo_sandbox *sandbox, waldo_status status, const wal
 
     waldo_error_set(&both, WALDO_ELOST, WALDO_CLASS_BACKEND, "%s; nor can it be reached again: %s",
                     waldo_error_message(sandbox->broke), waldo__error_text(status, error));
-    waldo_error_free(sandbox->broke);
-    sandbox->broke = NULL;
+    waldo__error_clear(&sandbox->broke);
     sandbox->resuming = 0;
     sandbox->state = WALDO__LIVE_OPEN;
     waldo__live_lose(sandbox, both);
@@ -202,8 +200,7 @@ void waldo__live_machine_ready(waldo_sandbox *sandbox)
     if (sandbox->broke != NULL) {
         waldo__live_news(sandbox, "rejoined", "%s: the machine was reached again after: %s",
                          ops_of(sandbox)->name, waldo_error_message(sandbox->broke));
-        waldo_error_free(sandbox->broke);
-        sandbox->broke = NULL;
+        waldo__error_clear(&sandbox->broke);
         waldo__live_prepared(sandbox, WALDO_OK, NULL);
     } else if (sandbox->info.reached) {
         waldo__live_prepared(sandbox, WALDO_OK, NULL);
@@ -347,8 +344,7 @@ void waldo__live_resumed(waldo_sandbox *sandbox, waldo_status status, const wald
     } else if (sandbox->hand == NULL && (sandbox->info.caps & WALDO_BACKEND_CHANNEL) != 0) {
         join(sandbox);
     } else {
-        waldo_error_free(sandbox->broke);
-        sandbox->broke = NULL;
+        waldo__error_clear(&sandbox->broke);
         sandbox->state = WALDO__LIVE_OPEN;
         waldo__live_news(sandbox, "resumed", "%s: the machine goes on", ops_of(sandbox)->name);
         waldo__ops_start(sandbox);
@@ -663,8 +659,7 @@ void waldo__live_begin_close(waldo_sandbox *sandbox, const char *why, int64_t gr
     sandbox->detaching |= waldo__live_durable(sandbox) && waldo__live_entry(sandbox)->name != NULL;
     waldo__timer_disarm(sandbox->env->loop, &sandbox->idle_timer);
     waldo__task_cancel(sandbox->env->loop, &sandbox->end_task);
-    waldo_error_free(sandbox->refusal);
-    sandbox->refusal = NULL;
+    waldo__error_clear(&sandbox->refusal);
     if (before == WALDO__LIVE_NEW && sandbox->ops.next == &sandbox->ops) {
         sandbox->state = WALDO__LIVE_NEW; /* nothing was ever there: no news */
         waldo__live_leave(sandbox);
@@ -721,8 +716,7 @@ void waldo__live_abandon(waldo_sandbox *sandbox)
 {
     waldo__live_hold(sandbox);
     waldo__task_cancel(sandbox->env->loop, &sandbox->end_task);
-    waldo_error_free(sandbox->refusal);
-    sandbox->refusal = NULL;
+    waldo__error_clear(&sandbox->refusal);
     if (sandbox->state != WALDO__LIVE_CLOSED) {
         int ending = sandbox->state == WALDO__LIVE_ENDING;
 

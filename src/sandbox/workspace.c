@@ -363,8 +363,7 @@ static void upload_again(waldo__workspace *workspace, waldo_sandbox *sandbox)
     workspace->next = workspace->next_link = 0;
     workspace->offset = 0;
     workspace->in_flight = workspace->in_bytes = 0;
-    waldo_error_free(workspace->error);
-    workspace->error = NULL;
+    waldo__error_clear(&workspace->error);
     workspace->status = WALDO_OK;
     waldo__workspace_upload(workspace);
 }
