@@ -67,7 +67,8 @@ WALDO_API void waldo_sandbox_port_url(waldo_sandbox *sandbox, uint32_t port, wal
  * was told of the network by its instructions is not told of the change.
  *
  * @param sandbox   exclusive; opened if need be
- * @param net       a level; WALDO_NET_DEFAULT is the recipe's
+ * @param net       a level; WALDO_NET_DEFAULT is the recipe's for the backend in use, and none that
+ *                  a machine made elsewhere has
  * @param hosts     reachable hosts for WALDO_NET_HOSTS, NULL-terminated, copied; NULL for other
  *                  levels. With WALDO_NET_DEFAULT the recipe's are used
  * @param done      called exactly once, from dispatch; may be NULL. WALDO_EINVAL, WALDO_ENOTSUP (it

@@ -4,6 +4,9 @@
  *
  * Sandbox strings: BACKEND ":" [TARGET] { "," KEY "=" VALUE }, such as "local:" or
  * "local:,net=none,timeout=60". Whatever a string can say has a field here, nothing more.
+ *
+ * Operations are completed from dispatch. The one exception: without memory for the operation
+ * itself its function is called with WALDO_ENOMEM, and no error object, before the call returns.
  */
 #ifndef WALDO_SANDBOX_H
 #define WALDO_SANDBOX_H
