@@ -44,7 +44,7 @@ static void on_news(void *userdata, const char *what, const char *text)
              clean);
     }
     waldo__record_begin(&json, &jw, is_snapshot ? "snapshot" : "sandbox");
-    waldo__jw_int(&jw, "generation", waldo_sandbox_generation(run->sandbox));
+    waldo__jw_int(&jw, "generation", waldo__sandbox_news_generation(run->sandbox));
     if (is_snapshot) {
         waldo__str_int(clean, &bytes);
         waldo__jw_int(&jw, "bytes", bytes);

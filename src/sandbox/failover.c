@@ -21,6 +21,11 @@ uint32_t waldo_sandbox_generation(const waldo_sandbox *sandbox)
     return sandbox != NULL ? sandbox->failover.generation + 1 : 0;
 }
 
+uint32_t waldo__sandbox_news_generation(const waldo_sandbox *sandbox)
+{
+    return sandbox->failover.news_of;
+}
+
 static int has_next(const waldo_sandbox *sandbox)
 {
     return sandbox->entry + 1 < sandbox->spec->entry_count &&
@@ -147,13 +152,13 @@ int waldo__failover_begin(waldo_sandbox *sandbox, const waldo_error *why)
         waldo__free(text);
         return 0;
     }
+    waldo__live_news(sandbox, "lost", "%s: the machine was lost: %s", name_of(sandbox),
+                     waldo_error_message(why));
     *notice = text;
     f->moving = 1;
     f->generation++;
     f->lost_ns = waldo__now_ns();
     f->lost = waldo_error_copy(why);
-    waldo__live_news(sandbox, "lost", "%s: the machine was lost: %s", name_of(sandbox),
-                     waldo_error_message(why));
     open_next(sandbox);
     return 1;
 }

@@ -61,11 +61,13 @@ typedef enum waldo__live_state {
 typedef struct waldo__news {
     const char *what;
     char *text;
+    uint32_t generation; /* of the machine it is about */
 } waldo__news;
 
 /* Of failover.c: machines that take each other's place, and what is kept for them. */
 typedef struct waldo__failover {
     uint32_t generation; /* lost machines before this one */
+    uint32_t news_of;    /* whose news are being told */
     int moving;          /* the machine is lost, and the next one not open yet */
     int64_t lost_ns;
     waldo_error *lost;   /* why it is */

@@ -107,6 +107,7 @@ static void tell_news(void *userdata)
         waldo__news news = sandbox->news.at[0];
 
         memmove(sandbox->news.at, sandbox->news.at + 1, --sandbox->news.count * sizeof news);
+        sandbox->failover.news_of = news.generation;
         sandbox->listener_at = sandbox->listeners;
         while (sandbox->listener_at != NULL) {
             waldo__sandbox_listener *listener = sandbox->listener_at;
@@ -135,7 +136,9 @@ void waldo__live_news(waldo_sandbox *sandbox, const char *what, const char *form
     va_start(args, format);
     waldo__buf_vprintf(&text, format, args);
     va_end(args);
-    *news = (waldo__news){ .what = what, .text = waldo__buf_take(&text, NULL) };
+    *news = (waldo__news){ .what = what,
+                           .text = waldo__buf_take(&text, NULL),
+                           .generation = waldo_sandbox_generation(sandbox) };
     waldo__buf_free(&text);
     waldo__task_queue(sandbox->env->loop, &sandbox->news_task);
 }

@@ -62,6 +62,8 @@ typedef struct waldo__sandbox_listener {
 } waldo__sandbox_listener;
 
 void waldo__sandbox_listen(waldo_sandbox *sandbox, waldo__sandbox_listener *listener);
+/* For a listener: which machine it is told of, which may not be the present one. */
+uint32_t waldo__sandbox_news_generation(const waldo_sandbox *sandbox);
 void waldo__sandbox_unlisten(waldo_sandbox *sandbox, waldo__sandbox_listener *listener);
 
 /* ---- going on in another machine ---- */

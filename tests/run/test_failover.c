@@ -160,7 +160,7 @@ static void the_model_is_told_once_and_the_run_goes_on(void **state)
     assert_int_equal(s.at, 4);
     assert_contains(records, "{\"t\":\"sandbox\",\"generation\":1,\"what\":\"opened\"");
     assert_contains(records, "{\"t\":\"snapshot\",\"generation\":1,\"bytes\":");
-    assert_contains(records, "\"generation\":2,\"what\":\"lost\"");
+    assert_contains(records, "\"generation\":1,\"what\":\"lost\"");
     assert_contains(records, "\"generation\":2,\"what\":\"moved\"");
     assert_lacks(records, "unsaved");
     free(s.seen);
