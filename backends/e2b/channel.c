@@ -126,7 +126,7 @@ static waldo_status on_event(void *userdata, e2b_event event, int64_t number, wa
     e2b_channel *ch = userdata;
     char what[256];
 
-    if (event == E2B_STARTED && ch->stage == STARTING) {
+    if (event == E2B_STARTED && ch->stage == STARTING && number > 0 && number <= UINT32_MAX) {
         ch->pid = number;
         ch->stage = OPEN;
         ch->pipe.open = 1;

@@ -107,14 +107,18 @@ static waldo_status on_end(e2b_stream *stream, const waldo__json_value *error)
 {
     waldo_str code = waldo__json_get_str(error, "code");
     waldo__buf said = WALDO__BUF_INIT(MESSAGE_MAX);
+    waldo__buf name = WALDO__BUF_INIT(MESSAGE_MAX);
 
     if (error != NULL) {
+        waldo__api_put_said(&stream->call, code, &name);
         waldo__api_put_said(&stream->call, waldo__json_get_str(error, "message"), &said);
         waldo_error_set(&stream->failure, waldo__connect_status(code, WALDO_EPROVIDER),
                         WALDO_CLASS_PROVIDER, "e2b: %s: %s", stream->call.request.what,
-                        said.len > 0 ? waldo__buf_str(&said).ptr : code.ptr);
-        waldo_error_add_http(stream->failure, stream->call.ask.http_status, code.ptr, NULL, -1);
+                        waldo__buf_str(said.len > 0 ? &said : &name).ptr);
+        waldo_error_add_http(stream->failure, stream->call.ask.http_status,
+                             waldo__buf_str(&name).ptr, NULL, -1);
         waldo__buf_free(&said);
+        waldo__buf_free(&name);
     }
     return WALDO_OK;
 }

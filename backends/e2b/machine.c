@@ -1,6 +1,9 @@
 /* Machines of the e2b backend: used, kept alive, paused, ended. */
+#include <stdio.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/rand.h"
 #include "hand/embedded.h"
 #include "machine.h"
 
@@ -184,6 +187,11 @@ static void e2b_channel_op(waldo_machine *machine, const waldo_backend_call *cal
     if (machine->brought) {
         on_brought(machine, WALDO_OK, NULL);
     } else {
+        uint64_t random[2];
+
+        waldo__random(random, sizeof random); /* nobody has put anything under this name */
+        snprintf(machine->path, sizeof machine->path, "/tmp/.waldo-hand-%016llx%016llx",
+                 (unsigned long long)random[0], (unsigned long long)random[1]);
         waldo__e2b_bring(machine, on_brought);
     }
 }
@@ -231,9 +239,12 @@ static void on_told(void *userdata, waldo_status status, const waldo_error *erro
     machine->done(machine->userdata, status, error);
 }
 
-/* It may be paused already. */
+/* It may be paused already; if it cannot be, its time goes on. */
 static void on_paused(void *userdata, waldo_status status, const waldo_error *error)
 {
+    if (status != WALDO_OK && status != WALDO_EBUSY) {
+        arm_life(userdata);
+    }
     on_told(userdata, status == WALDO_EBUSY ? WALDO_OK : status,
             status == WALDO_EBUSY ? NULL : error);
 }

@@ -29,8 +29,9 @@ struct waldo_machine {
     e2b_stream hand; /* its start, until that is heard of */
     waldo__timer life_timer;
     e2b_place place;
-    waldo__api_call calls[E2B_PARTS]; /* the first for one at a time, all while it is prepared */
-    waldo__api_call life;             /* extends the sandbox's time */
+    /* All while it is prepared; then the first for one at a time, the last for the next stream. */
+    waldo__api_call calls[E2B_PARTS];
+    waldo__api_call life; /* extends the sandbox's time */
 };
 
 /* ---- open.c ---- */

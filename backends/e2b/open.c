@@ -197,7 +197,7 @@ static void bring(waldo_machine *machine, waldo__api_call *call, const char *use
 
 void waldo__e2b_bring(waldo_machine *machine, waldo__api_fn done)
 {
-    bring(machine, &machine->calls[0], "root", "", done);
+    bring(machine, &machine->calls[3], "root", "", done);
     machine->brought = 1;
 }
 
@@ -220,7 +220,7 @@ static void prepare(void *userdata)
     machine->pending = 3;
     waldo__buf_puts(&calls[1].body, "{\"path\":\"/workspace\"}");
     waldo__api_call_start(&calls[1], &request, on_folder);
-    bring(machine, &calls[3], machine->place.user, "-u", on_part);
+    bring(machine, &calls[0], machine->place.user, "-u", on_part);
     waldo__e2b_bring(machine, on_part);
     if (machine->finder.made && waldo__e2b_seconds(machine) > E2B_MADE_MS / 1000) {
         machine->pending++;

@@ -58,6 +58,8 @@ static void tell_each(query *q, const waldo__json_value *item)
 {
     waldo_str state = waldo__json_get_str(item, "state");
     waldo_str about = waldo__json_get_str(item, "alias");
+    const waldo__json_value *labels = waldo__json_get(item, "metadata");
+    char word[WALDO__WORD_MAX];
     waldo_sandbox_info info = {
         .size = sizeof info,
         .state = waldo__str_is(state, "running")  ? WALDO_MACHINE_RUNNING
@@ -71,8 +73,11 @@ static void tell_each(query *q, const waldo__json_value *item)
     if (info.state == WALDO_MACHINE_RUNNING) {
         info.expires_ms = waldo__rfc3339_ms(waldo__json_get_str(item, "endAt"));
     }
-    waldo__labels_read(waldo__json_get(item, "metadata"), &info);
-    q->each(q->userdata, &info);
+    waldo__labels_read(labels, &info);
+    if (waldo__take_word(word, waldo__str(info.id)) &&
+        waldo__json_get_str(labels, WALDO__LABEL_RUN).len > 0) { /* not all filter as asked */
+        q->each(q->userdata, &info);
+    }
 }
 
 static void list(query *q, waldo_str next);

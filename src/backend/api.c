@@ -20,9 +20,7 @@ void waldo__api_put_said(const waldo__api_call *call, waldo_str said, waldo__buf
     size_t before = out->len;
 
     waldo__scrub(call->env->secrets, waldo__str_trim(said), out);
-    if (out->len - before > SAID_MAX) {
-        waldo__buf_truncate(out, out->len - before - SAID_MAX);
-    }
+    waldo__buf_truncate(out, before + SAID_MAX);
 }
 
 /* No answer at all. What happened to a request that may have been carried out stays unknown. */
@@ -51,6 +49,7 @@ static waldo_status refused(const waldo__api_call *call, waldo_error **ret_err)
     int64_t wait_ms = waldo__header_retry_after_ms(head, waldo__wall_ms());
     waldo__buf said = WALDO__BUF_INIT(ANSWER_MAX);
     waldo__buf trace = WALDO__BUF_INIT(TEXT_MAX);
+    waldo__buf name = WALDO__BUF_INIT(ANSWER_MAX);
     waldo__json *doc = NULL;
     const waldo__json_value *root;
     waldo_status status = WALDO_EHTTP;
@@ -67,6 +66,7 @@ static waldo_status refused(const waldo__api_call *call, waldo_error **ret_err)
         &said);
     waldo__header_get(head, api->trace, &text);
     waldo__api_put_said(call, text, &trace);
+    waldo__api_put_said(call, code, &name);
     for (size_t i = 0; i < api->rule_count; i++) {
         if (api->rules[i].http == ask->http_status &&
             (api->rules[i].kind < 0 || api->rules[i].kind == call->request.kind)) {
@@ -83,11 +83,12 @@ static waldo_status refused(const waldo__api_call *call, waldo_error **ret_err)
                     api->name, call->request.what, ask->http_status, said.len > 0 ? ": " : "",
                     waldo__buf_str(&said).ptr, advice);
     waldo_error_add_http(ret_err != NULL ? *ret_err : NULL, ask->http_status,
-                         code.len > 0 ? code.ptr : NULL,
+                         name.len > 0 ? waldo__buf_str(&name).ptr : NULL,
                          trace.len > 0 ? waldo__buf_str(&trace).ptr : NULL, wait_ms);
     waldo__json_free(doc);
     waldo__buf_free(&said);
     waldo__buf_free(&trace);
+    waldo__buf_free(&name);
     return status;
 }
 

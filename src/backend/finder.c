@@ -19,7 +19,8 @@ int waldo__take_word(char to[WALDO__WORD_MAX], waldo_str word)
 
 /* ---- what is asked for ---- */
 
-static waldo_status take_saved(waldo__finder *finder, waldo_str saved, waldo_error **ret_err)
+static waldo_status take_saved(waldo__finder *finder, const char *attach, waldo_str saved,
+                               waldo_error **ret_err)
 {
     const waldo__json_limits limits = { .max_bytes = SAVED_MAX, .max_depth = 4, .max_values = 32 };
     waldo__json *doc = NULL;
@@ -34,6 +35,12 @@ static waldo_status take_saved(waldo__finder *finder, waldo_str saved, waldo_err
           waldo__take_word(finder->run, waldo__json_get_str(root, "run")))) {
         status =
             waldo__error_invalid(ret_err, "%s: the saved state names no machine", finder->backend);
+    } else if (status == WALDO_OK && finder->foreign &&
+               (attach == NULL || strcmp(attach, finder->id) != 0)) {
+        status = waldo__error_invalid(ret_err,
+                                      "%s: the saved state is of a machine made elsewhere: open it "
+                                      "with the string that names it, attach=%s",
+                                      finder->backend, finder->id);
     }
     waldo__json_free(doc);
     return status;
@@ -62,7 +69,7 @@ waldo_status waldo__finder_init(waldo__finder *finder, waldo__loop *loop, const 
     if (finder->name == NULL && spec->name != NULL) {
         return waldo__error_nomem(ret_err);
     }
-    return saved.len > 0 ? take_saved(finder, saved, ret_err) : WALDO_OK;
+    return saved.len > 0 ? take_saved(finder, spec->attach, saved, ret_err) : WALDO_OK;
 }
 
 void waldo__finder_free(waldo__finder *finder)
@@ -101,6 +108,8 @@ static void fail(const waldo__finder *finder, waldo_status status, const char *t
 static void look(waldo__finder *finder, const char *label, const char *value)
 {
     finder->best.id[0] = '\0';
+    finder->label = label;
+    finder->value = value;
     finder->fns->look(finder->owner, label, value);
 }
 
@@ -143,7 +152,10 @@ void waldo__finder_created(waldo__finder *finder, waldo_status status, const wal
     }
 }
 
-/* The oldest counts, then the first by its id: whoever looks takes the same. */
+/*
+ * The oldest counts, then the first by its id: whoever looks takes the same. No provider is believed
+ * to have filtered as it was asked to.
+ */
 void waldo__finder_see(waldo__finder *finder, waldo_str id, waldo_str since,
                        const waldo__json_value *labels)
 {
@@ -154,7 +166,8 @@ void waldo__finder_see(waldo__finder *finder, waldo_str id, waldo_str since,
 
     snprintf(age, sizeof age, "%.*s", (int)(since.len & 63), since.ptr);
     order = strcmp(age, finder->best.since);
-    if (!waldo__take_word(word, id) ||
+    if (!waldo__str_is(waldo__json_get_str(labels, finder->label), finder->value) ||
+        !waldo__take_word(word, id) ||
         (finder->best.id[0] != '\0' &&
          (order > 0 || (order == 0 && strcmp(word, finder->best.id) > 0)))) {
         return;

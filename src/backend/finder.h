@@ -41,6 +41,8 @@ typedef struct waldo__finder {
     char run[WALDO__WORD_MAX];  /* label of the machine */
     char mine[WALDO__WORD_MAX]; /* what it would be, had this one made it */
     char user[WALDO__WORD_MAX]; /* of the commands; the backend's, and kept in saved states */
+    const char *label;          /* what is looked for */
+    const char *value;
     struct {
         char id[WALDO__WORD_MAX];
         char run[WALDO__WORD_MAX];
