@@ -153,8 +153,8 @@ void waldo__finder_created(waldo__finder *finder, waldo_status status, const wal
 }
 
 /*
- * The oldest counts, then the first by its id: whoever looks takes the same. No provider is believed
- * to have filtered as it was asked to.
+ * The oldest counts, then the first by its id: whoever looks takes the same. Nobody is believed to
+ * have filtered as asked.
  */
 void waldo__finder_see(waldo__finder *finder, waldo_str id, waldo_str since,
                        const waldo__json_value *labels)
