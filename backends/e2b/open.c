@@ -273,6 +273,14 @@ static int is_older(waldo_machine *machine, waldo_status status)
     return older;
 }
 
+/* An answer that broke off, or a gateway's, may be of one that was made: looked for, once. */
+static int may_be_made(const waldo_machine *machine)
+{
+    int code = machine->calls[0].ask.http_status;
+
+    return !machine->finder.again && (code / 100 == 2 || code == 500 || code == 502 || code == 504);
+}
+
 static void on_created(void *userdata, waldo_status status, const waldo_error *error);
 
 static void create(void *userdata)
@@ -300,6 +308,8 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
     if (status == WALDO_OK) {
         status = take_sandbox(machine, &made);
         error = made;
+    } else if (may_be_made(machine)) {
+        status = WALDO_EUNKNOWN_OUTCOME;
     }
     waldo__finder_created(&machine->finder, status, error);
     waldo_error_free(made);

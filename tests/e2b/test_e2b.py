@@ -403,7 +403,7 @@ def test_rate_limit_is_waited_for(empty):
 
 @pytest.mark.parametrize("fault,words,tries", [
     ({"status": 429}, "429", 1), ({"status": 401}, "check the key E2B_API_KEY", 2), ({"status": 403}, "403", 1),
-    ({"status": 500}, "500", 1), ({"status": 503}, "no room", 1), ({"status": 504}, "too long", 1)])
+    ({"status": 500}, "500", 2), ({"status": 503}, "no room", 1), ({"status": 504}, "too long", 2)])
 def test_refused_by_the_control_plane(empty, fault, words, tries):
     empty.fault(CREATE, times=9, **fault)
     done = empty.run("true")
