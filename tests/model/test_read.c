@@ -150,8 +150,9 @@ static void broken_answers(void **state)
     expect_events(EVENTS(cut), no_reason);                              /* q8 */
     expect_events(EVENTS(cut, DELTA("{\"content\":\"\"}")), no_reason); /* Ollama's lost error */
     expect_events(EVENTS(cut, DONE), no_reason);
-    expect_events(EVENTS(cut, "{\"error\":{\"message\":\"x\",\"code\":500}}"), /* q9 */
-                  "~text cut\nWALDO_EPROVIDER the model server reported inside its answer: x\n");
+    expect_events_in_any_dress(
+        EVENTS(cut, "{\"error\":{\"message\":\"x\",\"code\":500}}"), /* q9 */
+        "~text cut\nWALDO_EPROVIDER the model server reported inside its answer: x\n");
     expect_events(EVENTS(cut, FINISH("stop"), "{\"error\":\"too bad\"}"),
                   "~text cut\nWALDO_EPROVIDER the model server reported inside its answer: "
                   "too bad\n");

@@ -117,6 +117,27 @@ static void example_that_is_cut(void **state)
     waldo__free(text);
 }
 
+/* Wherever the body ends before the terminal event, no answer comes of it. */
+static void example_that_is_cut_anywhere(void **state)
+{
+    const waldo_model_options options = WALDO_MODEL(.model = MODEL);
+    size_t len, last;
+    char *text = read_file("standins/responses/tool.sse", &len);
+    waldo__buf out = WALDO__BUF_INIT(1 << 20);
+
+    (void)state;
+    last = waldo__str_search(waldo__strn(text, len), WALDO__S("event: response.completed"), 0);
+    assert_true(last > len / 2 && last < len);
+    for (size_t cut = 0; cut <= last; cut++) {
+        waldo__buf_clear(&out);
+        read_answer(&options, SSE, waldo__strn(text, cut), (read_cuts){ 0 }, &out);
+        assert_non_null(strstr(waldo__buf_str(&out).ptr, "WALDO_E"));
+        assert_null(strstr(waldo__buf_str(&out).ptr, "finish"));
+    }
+    waldo__buf_free(&out);
+    waldo__free(text);
+}
+
 static void text_answer(void **state)
 {
     (void)state;
@@ -449,6 +470,7 @@ int main(void)
         cmocka_unit_test(example_at_every_split),
         cmocka_unit_test(example_in_other_dress),
         cmocka_unit_test(example_that_is_cut),
+        cmocka_unit_test(example_that_is_cut_anywhere),
         cmocka_unit_test(text_answer),
         cmocka_unit_test(refusals),
         cmocka_unit_test(reasoning),
