@@ -55,7 +55,8 @@ class Podman(dockerd.Engine):
     def serve(self):
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(self.command("system", "service", "--time=0", self.url),
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                                            cwd=self.folder)  # conmon leaves a file "oom" where it stands
         ready = self.wait(lambda: self.process.poll() is not None or self.answers(), START_S)
         assert ready and self.process.poll() is None, \
             "podman did not start:\n" + (self.folder / "log").read_text(errors="replace")[-3000:]
