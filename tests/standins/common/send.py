@@ -57,7 +57,7 @@ def head(status, headers):
 
 
 def send_head(connection, status, headers, reply):
-    start = head(status, headers)
+    start = head(status, {**headers, **({"Connection": "close"} if reply.get("close") else {})})
     if reply.get("slow_headers"):
         for i in range(len(start)):
             connection.sendall(start[i:i + 1])
@@ -76,8 +76,6 @@ def send(connection, status, headers, body, reply, released):
     headers = {**headers, **({"Transfer-Encoding": "chunked"} if chunked else
                              {"Content-Length": len(body) + reply.get("lie", 0)})}
     headers.update(reply.get("headers", {}))
-    if reply.get("close"):
-        headers["Connection"] = "close"
     send_head(connection, status, headers, reply)
     writer = Body(connection, reply, released, chunked)
     writer.write(body)
