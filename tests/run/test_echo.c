@@ -5,9 +5,9 @@
 #include <cjson/cJSON.h>
 #include <malloc.h>
 #include <unistd.h>
-#include <waldo/sys/store.h>
 
 #include "fixture.h"
+#include "keeper.h"
 
 #define KEY "sk-ab/cd+ef=gh0123456789-abcdefgh"
 
@@ -107,65 +107,11 @@ static void tree_free(void *ptr)
 /* ---- what is told and kept ---- */
 
 static struct {
-    size_t found;   /* secrets in it */
-    size_t named;   /* events and errors with its name in its place */
-    size_t records; /* of the store */
-    waldo_store_done_fn done[64];
-    void *userdata[64];
-    size_t waiting;
+    size_t found; /* secrets in it */
+    size_t named; /* events and errors with its name in its place */
 } kept;
 
-static void kept_append(void *self, const char *stream, uint64_t expected_seq,
-                        const waldo_str *records, size_t count, waldo_store_done_fn done,
-                        void *userdata)
-{
-    (void)self;
-    (void)stream;
-    (void)expected_seq;
-    for (size_t i = 0; i < count; i++) {
-        kept.found += found_in(records[i]);
-        kept.records++;
-    }
-    kept.done[kept.waiting] = done;
-    kept.userdata[kept.waiting++] = userdata;
-}
-
-static void kept_commit(void *self)
-{
-    size_t count = kept.waiting;
-
-    (void)self;
-    kept.waiting = 0;
-    for (size_t i = 0; i < count; i++) {
-        kept.done[i](kept.userdata[i], WALDO_OK);
-    }
-}
-
-static waldo_status kept_load(void *self, const char *stream, uint64_t from,
-                              waldo_store_record_fn each, void *userdata)
-{
-    (void)self;
-    (void)stream;
-    (void)from;
-    (void)each;
-    (void)userdata;
-    return WALDO_OK;
-}
-
-static void kept_destroy(void *self)
-{
-    (void)self;
-}
-
-static const waldo_store_ops kept_ops = {
-    .version = WALDO_STORE_VERSION,
-    .size = sizeof(waldo_store_ops),
-    .name = "kept",
-    .append = kept_append,
-    .load = kept_load,
-    .commit = kept_commit,
-    .destroy = kept_destroy,
-};
+static keeper store_kept;
 
 static void on_log(void *userdata, waldo_log_level level, const char *area, waldo_str line)
 {
@@ -212,7 +158,7 @@ static int stop(void **state)
 static int answered_so(size_t api, const char *reply, const char *record)
 {
     const waldo_keys keys = { .size = sizeof keys, .get = get_key };
-    waldo_store *store = waldo_store_from_ops(&kept_ops, &kept);
+    waldo_store *store = keeper_store(&store_kept);
     waldo_runtime *rt = waldo_runtime_new(
         &WALDO_RUNTIME(.store = store, .keys = &keys, .log = on_log, .log_level = WALDO_LOG_TRACE));
     const waldo_event *event;
@@ -224,6 +170,7 @@ static int answered_so(size_t api, const char *reply, const char *record)
     char text[1024];
 
     memset(&kept, 0, sizeof kept);
+    memset(&store_kept, 0, sizeof store_kept);
     snprintf(text, sizeof text, "{\"replies\":[%s,%s,%s,%s,%s,%s]}", reply, reply, reply, reply,
              reply, reply);
     assert_true(standin_reset(apis[api].standin) && standin_control(apis[api].standin, text));
@@ -246,7 +193,8 @@ static int answered_so(size_t api, const char *reply, const char *record)
     waldo_model_unref(model);
     waldo_runtime_finish(rt);
     waldo_store_unref(store);
-    assert_true(kept.records > 0);
+    kept.found += found_in((waldo_str){ store_kept.text, store_kept.len });
+    assert_true(store_kept.count > 0);
     return well;
 }
 

@@ -2,12 +2,11 @@
  * Runs whose machine is lost in mid-conversation: what the model hears, what is run, what is kept.
  * A function of the test is the model.
  */
-#include <waldo/sys/store.h>
-
 #include "failing.h"
 #include "fixture.h"
+#include "keeper.h"
 
-enum { WAIT_MS = 20000, TURNS_MAX = 12, RECORDS_MAX = 256, MOST_ALLOCATIONS = 8000 };
+enum { WAIT_MS = 20000, TURNS_MAX = 12, MOST_ALLOCATIONS = 8000 };
 
 #define S(literal) ((waldo_str){ (literal), sizeof(literal) - 1 })
 
@@ -36,49 +35,6 @@ static waldo_status generate(void *userdata, waldo_generation *generation)
     waldo_generation_finish(generation, 0);
     return WALDO_OK;
 }
-
-/* ---- a store that keeps everything as one text ---- */
-
-static char records[65536];
-
-static void keep_append(void *self, const char *stream, uint64_t expected_seq,
-                        const waldo_str *from, size_t count, waldo_store_done_fn done,
-                        void *userdata)
-{
-    (void)self;
-    (void)stream;
-    (void)expected_seq;
-    for (size_t i = 0; i < count; i++) {
-        size_t used = strlen(records);
-
-        snprintf(records + used, sizeof records - used, "%.*s\n", (int)from[i].len, from[i].ptr);
-    }
-    done(userdata, WALDO_OK);
-}
-
-static waldo_status keep_load(void *self, const char *stream, uint64_t from,
-                              waldo_store_record_fn each, void *userdata)
-{
-    (void)self;
-    (void)stream;
-    (void)from;
-    (void)each;
-    (void)userdata;
-    return WALDO_ENOTFOUND;
-}
-
-static void keep_nothing(void *self)
-{
-    (void)self;
-}
-
-static const waldo_store_ops keep_ops = { .version = WALDO_STORE_VERSION,
-                                          .size = sizeof(waldo_store_ops),
-                                          .name = "keep",
-                                          .append = keep_append,
-                                          .load = keep_load,
-                                          .commit = keep_nothing,
-                                          .destroy = keep_nothing };
 
 /* ---- what the cases share ---- */
 
@@ -133,8 +89,8 @@ static void took_done(void *userdata, waldo_status status, const waldo_error *er
 
 static void the_model_is_told_once_and_the_run_goes_on(void **state)
 {
-
-    waldo_store *store = waldo_store_from_ops(&keep_ops, NULL);
+    static keeper kept;
+    waldo_store *store = keeper_store(&kept);
     waldo_runtime *rt = waldo_runtime_new(&WALDO_RUNTIME(.store = store));
     script s = { .turns = { "echo once >> log", "echo later >> log; lose", "cat log", NULL } };
     waldo_sandbox_spec *spec = spec_of(WALDO_STRINGS("fake:", "fake:,open_ms=30"));
@@ -143,7 +99,6 @@ static void the_model_is_told_once_and_the_run_goes_on(void **state)
     const char *lost, *notice;
 
     (void)state;
-    records[0] = '\0';
     run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "go"));
     assert_int_equal(waldo_run_wait(run, WAIT_MS), WALDO_OK);
     assert_null(waldo_run_error(run));
@@ -158,11 +113,11 @@ static void the_model_is_told_once_and_the_run_goes_on(void **state)
     assert_non_null(strstr(notice, "once\\n"));
     assert_null(strstr(s.seen, "later\\n"));
     assert_int_equal(s.at, 4);
-    assert_contains(records, "{\"t\":\"sandbox\",\"generation\":1,\"what\":\"opened\"");
-    assert_contains(records, "{\"t\":\"snapshot\",\"generation\":1,\"bytes\":");
-    assert_contains(records, "\"generation\":1,\"what\":\"lost\"");
-    assert_contains(records, "\"generation\":2,\"what\":\"moved\"");
-    assert_lacks(records, "unsaved");
+    assert_contains(kept.text, "{\"t\":\"sandbox\",\"generation\":1,\"what\":\"opened\"");
+    assert_contains(kept.text, "{\"t\":\"snapshot\",\"generation\":1,\"bytes\":");
+    assert_contains(kept.text, "\"generation\":1,\"what\":\"lost\"");
+    assert_contains(kept.text, "\"generation\":2,\"what\":\"moved\"");
+    assert_lacks(kept.text, "unsaved");
     free(s.seen);
     waldo_sandbox_spec_unref(spec);
     waldo_agent_unref(agent);

@@ -2,79 +2,13 @@
  * Conversations that their provider keeps (history=provider). The stand-in keeps them, and refuses
  * what it has already, calls without their results, and what it has forgotten.
  */
-#include <waldo/sys/store.h>
-
 #include "fixture.h"
-
-enum { RECORDS_BYTES = 256 * 1024 };
+#include "keeper.h"
 
 #define SOON "\"headers\":{\"retry-after-ms\":\"1\"}"
 #define ECHO(id)                                                                                   \
     "{\"reasoning\":\"hm\",\"text\":\"let me see\",\"calls\":[{\"id\":\"" id                       \
     "\",\"name\":\"echo\",\"arguments\":{\"text\":\"in the call\"}}]}"
-
-/* ---- a store that keeps what it gets as text ---- */
-
-typedef struct kept_store {
-    char text[RECORDS_BYTES];
-    size_t len;
-    waldo_store_done_fn done[64];
-    void *userdata[64];
-    size_t waiting;
-} kept_store;
-
-static void kept_append(void *self, const char *stream, uint64_t expected_seq,
-                        const waldo_str *records, size_t count, waldo_store_done_fn done,
-                        void *userdata)
-{
-    kept_store *s = self;
-
-    (void)stream;
-    (void)expected_seq;
-    for (size_t i = 0; i < count && s->len + records[i].len + 2 < RECORDS_BYTES; i++) {
-        s->len += (size_t)snprintf(s->text + s->len, RECORDS_BYTES - s->len, "%.*s\n",
-                                   (int)records[i].len, records[i].ptr);
-    }
-    s->done[s->waiting] = done;
-    s->userdata[s->waiting++] = userdata;
-}
-
-static void kept_commit(void *self)
-{
-    kept_store *s = self;
-    size_t count = s->waiting;
-
-    s->waiting = 0;
-    for (size_t i = 0; i < count; i++) {
-        s->done[i](s->userdata[i], WALDO_OK);
-    }
-}
-
-static waldo_status kept_load(void *self, const char *stream, uint64_t from,
-                              waldo_store_record_fn each, void *userdata)
-{
-    (void)self;
-    (void)stream;
-    (void)from;
-    (void)each;
-    (void)userdata;
-    return WALDO_ENOTFOUND;
-}
-
-static void kept_destroy(void *self)
-{
-    (void)self;
-}
-
-static const waldo_store_ops kept_ops = {
-    .version = WALDO_STORE_VERSION,
-    .size = sizeof(waldo_store_ops),
-    .name = "kept",
-    .append = kept_append,
-    .load = kept_load,
-    .commit = kept_commit,
-    .destroy = kept_destroy,
-};
 
 /* ---- what the tests here share ---- */
 
@@ -243,8 +177,8 @@ static void the_journal_has_no_texts(void **state)
     static const char *const texts[] = { "what I said", "let me see", "hm",        "echo: ",
                                          "the end",     "gAAAA",      "the reason" };
     fixture *f = *state;
-    kept_store *kept = calloc(1, sizeof *kept);
-    waldo_store *store = waldo_store_from_ops(&kept_ops, kept);
+    keeper *kept = calloc(1, sizeof *kept);
+    waldo_store *store = keeper_store(kept);
     int calls = 0;
     waldo_agent *agent = agent_of(f, "", echo_tool(&calls, WALDO_NEEDS_APPROVAL));
     waldo_run *run;

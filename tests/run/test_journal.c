@@ -1,112 +1,30 @@
 /* Append, durable, act: what a run does, and when, over stores that delay, refuse and keep. */
-#include <waldo/sys/store.h>
-
 #include "fixture.h"
+#include "keeper.h"
 #include "store/store.h"
 #include "transcript/transcript.h"
 
-enum { RECORDS_MAX = 256 };
-
-/* Keeps everything; answers only when told, or with a failure. */
-typedef struct slow_store {
-    char *records[RECORDS_MAX];
-    size_t count;
-    struct {
-        waldo_store_done_fn done;
-        void *userdata;
-    } waiting[RECORDS_MAX];
-    size_t waiting_count;
-    size_t appends;
-    int automatic; /* answer at the end of the loop turn */
-    waldo_status answer;
-    int order_is_right;
-} slow_store;
-
-static void slow_append(void *self, const char *stream, uint64_t expected_seq,
-                        const waldo_str *records, size_t count, waldo_store_done_fn done,
-                        void *userdata)
+static waldo_store *use(fixture *f, keeper *s)
 {
-    slow_store *s = self;
+    waldo_store *store = keeper_store(s);
 
-    (void)stream;
-    s->order_is_right &= expected_seq == s->count;
-    s->appends++;
-    for (size_t i = 0; i < count; i++) {
-        s->records[s->count++] = strndup(records[i].ptr, records[i].len);
-    }
-    s->waiting[s->waiting_count].done = done;
-    s->waiting[s->waiting_count++].userdata = userdata;
-}
-
-static void slow_answer(slow_store *s)
-{
-    size_t count = s->waiting_count;
-
-    s->waiting_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        s->waiting[i].done(s->waiting[i].userdata, s->answer);
-    }
-}
-
-static void slow_commit(void *self)
-{
-    slow_store *s = self;
-
-    if (s->automatic) {
-        slow_answer(s);
-    }
-}
-
-static waldo_status slow_load(void *self, const char *stream, uint64_t from,
-                              waldo_store_record_fn each, void *userdata)
-{
-    (void)self;
-    (void)stream;
-    (void)from;
-    (void)each;
-    (void)userdata;
-    return WALDO_ENOTFOUND;
-}
-
-static void slow_destroy(void *self)
-{
-    slow_store *s = self;
-
-    for (size_t i = 0; i < s->count; i++) {
-        free(s->records[i]);
-    }
-}
-
-static const waldo_store_ops slow_ops = {
-    .version = WALDO_STORE_VERSION,
-    .size = sizeof(waldo_store_ops),
-    .name = "slow",
-    .append = slow_append,
-    .load = slow_load,
-    .commit = slow_commit,
-    .destroy = slow_destroy,
-};
-
-static waldo_store *use(fixture *f, slow_store *s)
-{
-    waldo_store *store = waldo_store_from_ops(&slow_ops, s);
-
-    s->order_is_right = 1;
     fixture_runtime(f, &WALDO_RUNTIME(.store = store));
     return store;
 }
 
 /* The "t" of all records as words. */
-static const char *types(const slow_store *s)
+static const char *types(const keeper *s)
 {
     static char text[4096];
+    waldo_str record;
+    size_t at = 0;
 
     text[0] = '\0';
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; keeper_next(s, &at, &record); i++) {
         waldo_str json;
         char type[32];
 
-        assert_int_equal(waldo__record_read(waldo__str(s->records[i]), i, &json), WALDO_OK);
+        assert_int_equal(waldo__record_read(record, i, &json), WALDO_OK);
         assert_int_equal(sscanf(json.ptr, "{\"t\":\"%31[a-z]\"", type), 1);
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s ", type);
     }
@@ -122,7 +40,7 @@ static void drain(waldo_runtime *rt)
 static void nothing_is_done_before_it_is_durable(void **state)
 {
     fixture *f = *state;
-    slow_store s = { .automatic = 0 };
+    keeper s = { .held = 1 };
     waldo_store *store = use(f, &s);
     int calls = 0;
     waldo_agent *agent = waldo_agent_new(
@@ -138,35 +56,35 @@ static void nothing_is_done_before_it_is_durable(void **state)
     assert_int_equal(standin_request_count(f->server), 0);
     assert_int_equal(waldo_run_item_count(run), 0);
 
-    slow_answer(&s);
+    keeper_answer(&s);
     drain(f->rt); /* the response is read and appended, not durable: no call, no item */
     assert_int_equal(standin_request_count(f->server), 1);
     assert_string_equal(types(&s), "run item epoch item usage ");
     assert_int_equal(waldo_run_item_count(run), 1);
     assert_int_equal(calls, 0);
 
-    slow_answer(&s);
+    keeper_answer(&s);
     drain(f->rt); /* the dispatch record is not durable: still no call */
     assert_string_equal(types(&s), "run item epoch item usage dispatched ");
     assert_int_equal(calls, 0);
 
-    slow_answer(&s);
+    keeper_answer(&s);
     drain(f->rt); /* the call has run; its result is not durable */
     assert_int_equal(calls, 1);
     assert_string_equal(types(&s), "run item epoch item usage dispatched finished ");
     assert_int_equal(standin_request_count(f->server), 1);
 
-    slow_answer(&s);
+    keeper_answer(&s);
     drain(f->rt);
     assert_string_equal(types(&s), "run item epoch item usage dispatched finished results ");
     assert_int_equal(standin_request_count(f->server), 1);
 
-    s.automatic = 1;
-    slow_answer(&s);
+    s.held = 0;
+    keeper_answer(&s);
     assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
     assert_int_equal(standin_request_count(f->server), 2);
     assert_int_equal(calls, 1);
-    assert_true(s.order_is_right);
+    assert_false(s.out_of_order);
     drain(f->rt);
     assert_string_equal(types(&s), "run item epoch item usage dispatched finished results item "
                                    "usage rest ");
@@ -179,7 +97,7 @@ static void nothing_is_done_before_it_is_durable(void **state)
 static void a_cancel_before_a_response_is_durable_leaves_a_usable_history(void **state)
 {
     fixture *f = *state;
-    slow_store s = { .automatic = 0 };
+    keeper s = { .held = 1 };
     waldo_store *store = use(f, &s);
     int calls = 0;
     waldo_agent *agent = waldo_agent_new(
@@ -190,12 +108,12 @@ static void a_cancel_before_a_response_is_durable_leaves_a_usable_history(void *
                        "\"{\\\"text\\\":\\\"a\\\"}\"}]},{\"text\":\"end\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
     drain(f->rt);
-    slow_answer(&s);
+    keeper_answer(&s);
     drain(f->rt);
     assert_string_equal(types(&s), "run item epoch item usage ");
     waldo_run_cancel(run);
-    s.automatic = 1;
-    slow_answer(&s);
+    s.held = 0;
+    keeper_answer(&s);
     assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
     assert_contains(fixture_items(run), "The call was not run.");
     assert_int_equal(waldo_run_send(run, "again"), WALDO_OK);
@@ -210,7 +128,7 @@ static void a_cancel_before_a_response_is_durable_leaves_a_usable_history(void *
 static void a_store_that_refuses_fails_the_run(void **state)
 {
     fixture *f = *state;
-    slow_store s = { .automatic = 1, .answer = WALDO_ESTORE };
+    keeper s = { .answer = WALDO_ESTORE };
     waldo_store *store = use(f, &s);
     waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, "text")));
     waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
@@ -226,17 +144,19 @@ static void a_store_that_refuses_fails_the_run(void **state)
 }
 
 /* The records of a type, one a line. */
-static const char *records_of(const slow_store *s, const char *type)
+static const char *records_of(const keeper *s, const char *type)
 {
     static char text[16384];
     char want[64];
+    waldo_str record;
+    size_t at = 0;
 
     text[0] = '\0';
     snprintf(want, sizeof want, "{\"t\":\"%s\"", type);
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; keeper_next(s, &at, &record); i++) {
         waldo_str json;
 
-        assert_int_equal(waldo__record_read(waldo__str(s->records[i]), i, &json), WALDO_OK);
+        assert_int_equal(waldo__record_read(record, i, &json), WALDO_OK);
         if (strncmp(json.ptr, want, strlen(want)) == 0) {
             snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s\n", (int)json.len,
                      json.ptr);
@@ -248,7 +168,7 @@ static const char *records_of(const slow_store *s, const char *type)
 static void epochs_and_cut_answers_are_recorded(void **state)
 {
     fixture *f = *state;
-    slow_store s = { .automatic = 1 };
+    keeper s = { 0 };
     waldo_store *store = use(f, &s);
     const char *second = fixture_model(f, "second");
     waldo_agent *agent = waldo_agent_new(
@@ -269,7 +189,7 @@ static void epochs_and_cut_answers_are_recorded(void **state)
     assert_contains(records_of(&s, "epoch"), second);
     assert_contains(records_of(&s, "epoch"),
                     "\"plain_until\":0,\"cut_until\":0,\"cut_newest\":0}\n");
-    assert_true(s.order_is_right);
+    assert_false(s.out_of_order);
     waldo_agent_unref(agent);
     fixture_runtime(f, NULL);
     waldo_store_unref(store);
@@ -279,7 +199,7 @@ static void epochs_and_cut_answers_are_recorded(void **state)
 static void shorter_results_are_recorded(void **state)
 {
     fixture *f = *state;
-    slow_store s = { .automatic = 1 };
+    keeper s = { 0 };
     waldo_store *store = use(f, &s);
     int calls = 0;
     waldo_agent *agent = waldo_agent_new(
@@ -310,14 +230,14 @@ static void shorter_results_are_recorded(void **state)
 static void a_store_that_never_answers_stops_nothing_else(void **state)
 {
     fixture *f = *state;
-    slow_store s = { .automatic = 0 };
+    keeper s = { .held = 1 };
     waldo_store *store = use(f, &s);
     waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, "text")));
     waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
 
     assert_int_equal(waldo_run_wait(run, 100), WALDO_ETIMEDOUT);
     waldo_run_free(run);
-    slow_answer(&s); /* late: the run is gone */
+    keeper_answer(&s); /* late: the run is gone */
     drain(f->rt);
     waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
     waldo_runtime_free(f->rt); /* with an append on its way */
@@ -394,14 +314,14 @@ static void damaged_records_are_refused(void **state)
 
 static void bad_stores_are_refused(void **state)
 {
-    waldo_store_ops ops = slow_ops;
-    slow_store s = { .automatic = 0 };
+    waldo_store_ops ops = keeper_ops;
+    keeper s = { .held = 1 };
 
     (void)state;
     assert_null(waldo_store_from_ops(NULL, &s));
     ops.append = NULL;
     assert_null(waldo_store_from_ops(&ops, &s));
-    ops = slow_ops;
+    ops = keeper_ops;
     ops.size = 16;
     assert_null(waldo_store_from_ops(&ops, &s));
 }

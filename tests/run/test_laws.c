@@ -2,95 +2,10 @@
  * What holds for every run: nothing is told before it is kept, requests only grow, no secret
  * leaves, limits end in rest, and callbacks may do anything.
  */
-#include <waldo/sys/store.h>
-
 #include "fixture.h"
+#include "keeper.h"
 #include "store/store.h"
 #include "transcript/transcript.h"
-
-enum { MOST_APPENDS = 64 };
-
-/* ---- a store that fails one append and keeps what comes behind, as a careless one would ---- */
-
-typedef struct bad_store {
-    size_t appends;
-    size_t fail_at; /* from 1; 0: never */
-    waldo_status answer;
-    char records[512][2048];
-    size_t count;
-    struct {
-        waldo_store_done_fn done;
-        void *userdata;
-        waldo_status status;
-    } waiting[MOST_APPENDS];
-    size_t waiting_count;
-} bad_store;
-
-static void bad_append(void *self, const char *stream, uint64_t expected_seq,
-                       const waldo_str *records, size_t count, waldo_store_done_fn done,
-                       void *userdata)
-{
-    bad_store *s = self;
-    int fails = ++s->appends == s->fail_at;
-
-    (void)stream;
-    (void)expected_seq;
-    for (size_t i = 0; i < count && !fails; i++) {
-        snprintf(s->records[s->count++], sizeof s->records[0], "%.*s", (int)records[i].len,
-                 records[i].ptr);
-    }
-    s->waiting[s->waiting_count].done = done;
-    s->waiting[s->waiting_count].status = fails ? s->answer : WALDO_OK;
-    s->waiting[s->waiting_count++].userdata = userdata;
-}
-
-static void bad_commit(void *self)
-{
-    bad_store *s = self;
-    size_t count = s->waiting_count;
-
-    s->waiting_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        s->waiting[i].done(s->waiting[i].userdata, s->waiting[i].status);
-    }
-}
-
-static waldo_status bad_load(void *self, const char *stream, uint64_t from,
-                             waldo_store_record_fn each, void *userdata)
-{
-    (void)self;
-    (void)stream;
-    (void)from;
-    (void)each;
-    (void)userdata;
-    return WALDO_ENOTFOUND;
-}
-
-static void bad_destroy(void *self)
-{
-    (void)self;
-}
-
-static const waldo_store_ops bad_ops = {
-    .version = WALDO_STORE_VERSION,
-    .size = sizeof(waldo_store_ops),
-    .name = "bad",
-    .append = bad_append,
-    .load = bad_load,
-    .commit = bad_commit,
-    .destroy = bad_destroy,
-};
-
-/* How many records the store kept hold this. */
-static size_t kept(const bad_store *s, const char *part)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < s->count; i++) {
-        count += strstr(s->records[i], part) != NULL;
-    }
-    return count;
-}
 
 #define TWO_CALLS                                                                                  \
     "[{\"calls\":[{\"id\":\"c1\",\"name\":\"echo\",\"arguments\":\"{\\\"text\\\":\\\"a\\\"}\"},"   \
@@ -98,9 +13,9 @@ static size_t kept(const bad_store *s, const char *part)
     "{\"text\":\"end\"}]"
 
 /* Whatever append fails: the run says so, reports only what was kept, and goes no further. */
-static waldo_status run_over_bad_store(fixture *f, bad_store *s)
+static waldo_status run_over_bad_store(fixture *f, keeper *s)
 {
-    waldo_store *store = waldo_store_from_ops(&bad_ops, s);
+    waldo_store *store = keeper_store(s);
     int calls = 0;
     waldo_agent *agent;
     waldo_status status;
@@ -117,20 +32,20 @@ static waldo_status run_over_bad_store(fixture *f, bad_store *s)
     status = waldo_run_wait(run, 20000);
     while (waldo_runtime_step(f->rt, 20) == WALDO_OK) {
     }
-    assert_true((size_t)calls <= kept(s, "\"t\":\"dispatched\""));
+    assert_true((size_t)calls <= keeper_holds(s, "\"t\":\"dispatched\""));
     requests = standin_request_count(f->server);
-    assert_true(requests == 0 || kept(s, "\"kind\":\"user\"") == 1);
-    assert_true(requests < 2 || kept(s, "\"t\":\"finished\"") == 2);
+    assert_true(requests == 0 || keeper_holds(s, "\"kind\":\"user\"") == 1);
+    assert_true(requests < 2 || keeper_holds(s, "\"t\":\"finished\"") == 2);
     for (size_t i = 0; i < waldo_run_item_count(run); i++) {
         waldo_str item = waldo_run_item(run, i);
 
         if (strstr(item.ptr, "\"kind\":\"tool_result\"") == NULL) {
-            assert_true(kept(s, item.ptr) == 1);
+            assert_true(keeper_holds(s, item.ptr) == 1);
         } else {
-            assert_true(kept(s, "\"t\":\"results\"") == 1);
+            assert_true(keeper_holds(s, "\"t\":\"results\"") == 1);
         }
     }
-    if (s->appends >= s->fail_at && s->fail_at > 0 && status != WALDO_OK) {
+    if (s->appends >= s->only && s->only > 0 && status != WALDO_OK) {
         size_t appends = s->appends;
 
         assert_int_equal(waldo_run_stop(run), WALDO_STOP_FAILED);
@@ -149,10 +64,10 @@ static waldo_status run_over_bad_store(fixture *f, bad_store *s)
 
 static void survives_a_failure_of_any_append(void **state)
 {
-    static bad_store s;
+    static keeper s;
     size_t appends;
 
-    s = (bad_store){ .answer = WALDO_ESTORE };
+    memset(&s, 0, sizeof s);
     assert_int_equal(run_over_bad_store(*state, &s), WALDO_OK);
     appends = s.appends;
     assert_true(appends > 5);
@@ -161,7 +76,7 @@ static void survives_a_failure_of_any_append(void **state)
             waldo_status answer = conflict ? WALDO_ECONFLICT : WALDO_ESTORE;
             waldo_status status;
 
-            s = (bad_store){ .fail_at = n, .answer = answer };
+            s = (keeper){ .only = n, .answer = answer };
             status = run_over_bad_store(*state, &s);
             assert_int_equal(status, n < appends ? answer : WALDO_OK); /* the last says "rest" */
         }
@@ -361,7 +276,7 @@ static void a_run_may_be_freed_while_it_waits_to_try_again(void **state)
 static void no_secret_leaves(void **state)
 {
     fixture *f = *state;
-    static bad_store s;
+    static keeper s;
     waldo_store *store;
     int calls = 0;
     waldo_agent *agent;
@@ -369,8 +284,8 @@ static void no_secret_leaves(void **state)
     const waldo_event *event;
     char all[65536] = "";
 
-    s = (bad_store){ .answer = WALDO_ESTORE };
-    store = waldo_store_from_ops(&bad_ops, &s);
+    memset(&s, 0, sizeof s);
+    store = keeper_store(&s);
     fixture_runtime(f, &WALDO_RUNTIME(.store = store));
     waldo_runtime_add_secret(f->rt, "TOKEN", (waldo_str){ SECRET, strlen(SECRET) });
     agent =
@@ -409,7 +324,7 @@ static void no_secret_leaves(void **state)
     assert_lacks(waldo_error_request_id(waldo_run_error(run)), SECRET);
     assert_lacks(fixture_items(run), SECRET);
     assert_true(s.count > 5);
-    assert_int_equal(kept(&s, SECRET), 0);
+    assert_int_equal(keeper_holds(&s, SECRET), 0);
     waldo_agent_unref(agent);
     fixture_runtime(f, NULL);
     waldo_store_unref(store);

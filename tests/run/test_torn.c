@@ -3,10 +3,10 @@
  * no event, item, record of the store or recording, and a replay is the same run.
  */
 #include <unistd.h>
-#include <waldo/sys/store.h>
 
 #include "fixture.h"
 #include "httpd.h"
+#include "keeper.h"
 
 #define KEY "sk-ab/cd+ef=gh0123456789"
 
@@ -149,68 +149,7 @@ static void serve(httpd *server, int fd, int connection)
     }
 }
 
-/* ---- a store that looks at its records ---- */
-
-static struct {
-    char text[BODY_MAX];
-    size_t len;
-    waldo_store_done_fn done[64];
-    void *userdata[64];
-    size_t waiting;
-} kept;
-
-static void kept_append(void *self, const char *stream, uint64_t expected_seq,
-                        const waldo_str *records, size_t count, waldo_store_done_fn done,
-                        void *userdata)
-{
-    (void)self;
-    (void)stream;
-    (void)expected_seq;
-    for (size_t i = 0; i < count; i++) {
-        assert_true(kept.len + records[i].len < sizeof kept.text);
-        memcpy(kept.text + kept.len, records[i].ptr, records[i].len);
-        kept.len += records[i].len;
-    }
-    kept.done[kept.waiting] = done;
-    kept.userdata[kept.waiting++] = userdata;
-}
-
-static void kept_commit(void *self)
-{
-    size_t count = kept.waiting;
-
-    (void)self;
-    kept.waiting = 0;
-    for (size_t i = 0; i < count; i++) {
-        kept.done[i](kept.userdata[i], WALDO_OK);
-    }
-}
-
-static waldo_status kept_load(void *self, const char *stream, uint64_t from,
-                              waldo_store_record_fn each, void *userdata)
-{
-    (void)self;
-    (void)stream;
-    (void)from;
-    (void)each;
-    (void)userdata;
-    return WALDO_OK;
-}
-
-static void kept_destroy(void *self)
-{
-    (void)self;
-}
-
-static const waldo_store_ops kept_ops = {
-    .version = WALDO_STORE_VERSION,
-    .size = sizeof(waldo_store_ops),
-    .name = "kept",
-    .append = kept_append,
-    .load = kept_load,
-    .commit = kept_commit,
-    .destroy = kept_destroy,
-};
+static keeper kept;
 
 static waldo_status get_key(void *userdata, const char *name, waldo_str *ret_value,
                             int64_t *ret_expires_at)
@@ -246,7 +185,7 @@ static void add(char *to, size_t size, waldo_str text)
 static void run_it(const waldo_model_options *options, const waldo_keys *keys, const char *record,
                    outcome *ret)
 {
-    waldo_store *store = waldo_store_from_ops(&kept_ops, &kept);
+    waldo_store *store = keeper_store(&kept);
     waldo_runtime *rt = waldo_runtime_new(&WALDO_RUNTIME(.store = store, .keys = keys));
     waldo_model *model = waldo_model_new(options);
     const waldo_event *event;
@@ -255,7 +194,7 @@ static void run_it(const waldo_model_options *options, const waldo_keys *keys, c
     int calls = 0;
 
     memset(ret, 0, sizeof *ret);
-    kept.len = 0;
+    memset(&kept, 0, sizeof kept);
     agent = waldo_agent_new(
         &WALDO_AGENT(.model_object = model, .tools = WALDO_TOOLS(echo_tool(&calls, 0))));
     run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "go", .record = record));
@@ -285,7 +224,6 @@ static void lives_and_replays(const waldo_model_options *options)
     static outcome live, again;
 
     run_it(options, &keys, file, &live);
-    kept.text[kept.len] = '\0';
     assert_contains(kept.text, "see [MY_KEY], it is");
     assert_contains(live.text, "see [MY_KEY], it is");
     assert_contains(live.reasoning, "hm [MY_KEY] hm");

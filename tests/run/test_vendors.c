@@ -2,88 +2,22 @@
  * One conversation over the models of three vendors: each stand-in is a strict judge of its
  * vendor's rules for histories, so that a run which ends well has kept them all.
  */
-#include <waldo/sys/store.h>
-
 #include "fixture.h"
+#include "keeper.h"
 
 #define PNG     "\x89PNG\r\n\x1a\n" /* all that is looked at */
 #define PNG_B64 "iVBORw0KGgo="
 #define GIF     "GIF89a"
 #define GIF_B64 "R0lGODlh"
 
-enum { RESPONSES, MESSAGES, CHAT, VENDORS, MOST_RECORDS = 128 };
-
-/* ---- a store that keeps what it gets ---- */
-
-typedef struct kept_store {
-    char records[MOST_RECORDS][4096];
-    size_t count;
-    struct {
-        waldo_store_done_fn done;
-        void *userdata;
-    } waiting[MOST_RECORDS];
-    size_t waiting_count;
-} kept_store;
-
-static void kept_append(void *self, const char *stream, uint64_t expected_seq,
-                        const waldo_str *records, size_t count, waldo_store_done_fn done,
-                        void *userdata)
-{
-    kept_store *s = self;
-
-    (void)stream;
-    (void)expected_seq;
-    for (size_t i = 0; i < count && s->count < MOST_RECORDS; i++) {
-        snprintf(s->records[s->count++], sizeof s->records[0], "%.*s", (int)records[i].len,
-                 records[i].ptr);
-    }
-    s->waiting[s->waiting_count].done = done;
-    s->waiting[s->waiting_count++].userdata = userdata;
-}
-
-static void kept_commit(void *self)
-{
-    kept_store *s = self;
-    size_t count = s->waiting_count;
-
-    s->waiting_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        s->waiting[i].done(s->waiting[i].userdata, WALDO_OK);
-    }
-}
-
-static waldo_status kept_load(void *self, const char *stream, uint64_t from,
-                              waldo_store_record_fn each, void *userdata)
-{
-    (void)self;
-    (void)stream;
-    (void)from;
-    (void)each;
-    (void)userdata;
-    return WALDO_ENOTFOUND;
-}
-
-static void kept_destroy(void *self)
-{
-    (void)self;
-}
-
-static const waldo_store_ops kept_ops = {
-    .version = WALDO_STORE_VERSION,
-    .size = sizeof(waldo_store_ops),
-    .name = "kept",
-    .append = kept_append,
-    .load = kept_load,
-    .commit = kept_commit,
-    .destroy = kept_destroy,
-};
+enum { RESPONSES, MESSAGES, CHAT, VENDORS };
 
 /* ---- three vendors ---- */
 
 typedef struct vendors {
     standin *servers[VENDORS];
     waldo_model *models[VENDORS];
-    kept_store store;
+    keeper store;
     char told[65536]; /* epochs, warnings and retries */
 } vendors;
 
@@ -232,7 +166,7 @@ static size_t occurrences(const char *text, const char *part)
 static void all_the_way_round(void **state)
 {
     vendors *v = *state;
-    waldo_store *store = waldo_store_from_ops(&kept_ops, &v->store);
+    waldo_store *store = keeper_store(&v->store);
     waldo_runtime *rt = waldo_runtime_new(&WALDO_RUNTIME(.store = store));
     int calls = 0;
     waldo_agent *agent = waldo_agent_new(
@@ -242,7 +176,7 @@ static void all_the_way_round(void **state)
                          echo_tool(&calls, WALDO_PARALLEL_SAFE),
                          WALDO_TOOL(.name = "show", .call = show, .flags = WALDO_PARALLEL_SAFE))));
     waldo_run *run = waldo_run_new(rt, agent, NULL);
-    size_t len, epochs = 0;
+    size_t len;
     char *text;
 
     turn(v, run, RESPONSES, "one",
@@ -300,10 +234,7 @@ static void all_the_way_round(void **state)
 
     assert_string_equal(v->told, "epoch: first request\nepoch: another model\nepoch: another "
                                  "model\nepoch: another model\nepoch: another model\n");
-    for (size_t i = 0; i < v->store.count; i++) {
-        epochs += strstr(v->store.records[i], "\"t\":\"epoch\"") != NULL;
-    }
-    assert_int_equal(epochs, 5);
+    assert_int_equal(keeper_holds(&v->store, "\"t\":\"epoch\""), 5);
     waldo_agent_unref(agent);
     waldo_runtime_finish(rt);
     waldo_store_unref(store);
@@ -424,7 +355,7 @@ static void thinking_by_budget_behind_other_calls(void **state)
 {
     static const int thinks[] = { 1, 1, 0, 0, 1 };
     vendors *v = *state;
-    waldo_store *store = waldo_store_from_ops(&kept_ops, &v->store);
+    waldo_store *store = keeper_store(&v->store);
     waldo_runtime *rt = waldo_runtime_new(&WALDO_RUNTIME(.store = store));
     char name[320], *text;
     int calls = 0;
@@ -433,7 +364,7 @@ static void thinking_by_budget_behind_other_calls(void **state)
         waldo_agent_new(&WALDO_AGENT(.model_object = v->models[CHAT], .approve = WALDO_APPROVE_ALL,
                                      .tools = WALDO_TOOLS(echo_tool(&calls, WALDO_PARALLEL_SAFE))));
     waldo_run *run;
-    size_t len, told = 0;
+    size_t len;
 
     snprintf(name, sizeof name, "anthropic:%s#claude-sonnet-4-5",
              standin_url(v->servers[MESSAGES]));
@@ -468,10 +399,7 @@ static void thinking_by_budget_behind_other_calls(void **state)
     assert_contains(v->told, "epoch: the provider wants reasoning that is not there: none is asked "
                              "for\n");
     assert_contains(v->told, "epoch: a new prompt: reasoning is asked for again\n");
-    for (size_t i = 0; i < v->store.count; i++) {
-        told += strstr(v->store.records[i], "\"reasoning\":false") != NULL;
-    }
-    assert_int_equal(told, 1);
+    assert_int_equal(keeper_holds(&v->store, "\"reasoning\":false"), 1);
     waldo_model_unref(model);
     waldo_agent_unref(agent);
     waldo_runtime_finish(rt);
