@@ -448,9 +448,7 @@ def test_a_user_that_is_not_there(empty):
 
 # ---- streams ----
 
-@pytest.mark.parametrize("frames", [
-    {"keepalive_first": True}, {"unknown_event": True}, {"unknown_field": True}, {"twice_end": True},
-    {"no_end_stream": True}, {"after_end_stream": True}, {"end_error": {"code": "internal", "message": "late"}}])
+@pytest.mark.parametrize("frames", [{"keepalive_first": True}, {"unknown_event": True}, {"unknown_field": True}])
 def test_oddities_of_streams_change_nothing(empty, frames):
     empty.fault(START, times=9, frames=frames)
     assert empty.good("echo hi; head -c 100000 /dev/zero | wc -c") == "hi\n100000\n"
