@@ -43,34 +43,25 @@ static void walk(work_fn work)
     static struct outcome expected, out;
     size_t steps = 0;
 
-    failing.fail_at = 0;
-    failing.and_later = 0;
+    failing_begin();
     expected.len = 0;
     assert_int_equal(work(&expected), WALDO_OK);
     assert_true(expected.len > 0);
-    for (int later = 0; later <= 1; later++) {
-        failing.fail_at = 0;
-        do {
-            waldo_status status;
+    assert_int_equal(failing.living, 0);
+    while (failing_next(MOST_ALLOCATIONS)) {
+        waldo_status status;
 
-            failing.asked = failing.failed = 0;
-            failing.fail_at++;
-            failing.and_later = later;
-            out.len = 0;
-            status = work(&out);
-            assert_int_equal(failing.living, 0);
-            if (status == WALDO_OK) {
-                assert_string_equal(out.text, expected.text);
-            } else {
-                assert_int_equal(status, WALDO_ENOMEM);
-                assert_true(failing.failed > 0);
-                steps++;
-            }
-            assert_true(failing.fail_at < MOST_ALLOCATIONS);
-        } while (failing.failed > 0);
+        out.len = 0;
+        status = work(&out);
+        if (status == WALDO_OK) {
+            assert_string_equal(out.text, expected.text);
+        } else {
+            assert_int_equal(status, WALDO_ENOMEM);
+            assert_true(failing.failed > 0);
+            steps++;
+        }
     }
     assert_true(steps > 5);
-    failing.fail_at = 0;
 }
 
 static const char model_string[] = "chat:https://api.deepseek.com#deepseek-v4";

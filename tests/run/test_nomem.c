@@ -352,31 +352,21 @@ static waldo_status construction(void)
 
 static void walk(waldo_status (*work)(void))
 {
-    size_t steps = 0, before;
+    size_t steps = 0;
 
-    failing.fail_at = 0;
-    failing.and_later = 0;
+    failing_begin();
     assert_int_equal(work(), WALDO_OK);
-    before = failing.living;
-    for (int and_later = 0; and_later <= 1; and_later++) {
-        failing.fail_at = 0;
-        do {
-            waldo_status status;
+    while (failing_next(MOST_ALLOCATIONS)) {
+        waldo_status status;
 
-            failing.asked = failing.failed = 0;
-            curl_failed = 0;
-            failing.fail_at++;
-            failing.and_later = and_later;
-            status = work();
-            if (status != WALDO_OK && (status != WALDO_ENOMEM || failing.failed == 0)) {
-                fail_msg("allocation %zu%s: %s", failing.fail_at, and_later ? " and later" : "",
-                         waldo_status_name(status));
-            }
-            steps += status != WALDO_OK;
-            assert_int_equal(failing.living, before);
-            assert_int_equal(bad_histories, 0);
-            assert_true(failing.fail_at < MOST_ALLOCATIONS);
-        } while (failing.failed > 0);
+        curl_failed = 0;
+        status = work();
+        if (status != WALDO_OK && (status != WALDO_ENOMEM || failing.failed == 0)) {
+            fail_msg("allocation %zu%s: %s", failing.fail_at, failing.and_later ? " and later" : "",
+                     waldo_status_name(status));
+        }
+        steps += status != WALDO_OK;
+        assert_int_equal(bad_histories, 0);
     }
     assert_true(steps > 5);
 }

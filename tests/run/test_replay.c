@@ -15,6 +15,8 @@
 #define WAIT_MS   20000
 #define MODEL_MAX 512
 
+enum { MOST_ALLOCATIONS = 8000 };
+
 static char folder[] = "/tmp/waldo-replay-XXXXXX";
 static char file[64], model[MODEL_MAX], replay[80];
 
@@ -464,29 +466,20 @@ static waldo_status replay_and_record(void)
 
 static void without_memory(void **state)
 {
-    size_t before, steps = 0;
+    size_t steps = 0;
 
     record_one(*state, ECHO_THEN_TEXT);
+    failing_begin();
     assert_int_equal(replay_and_record(), WALDO_OK);
-    before = failing.living;
-    for (int and_later = 0; and_later <= 1; and_later++) {
-        failing.fail_at = 0;
-        do {
-            waldo_status status;
+    while (failing_next(MOST_ALLOCATIONS)) {
+        waldo_status status = replay_and_record();
 
-            failing.asked = failing.failed = 0;
-            failing.fail_at++;
-            failing.and_later = and_later;
-            status = replay_and_record();
-            if (status != WALDO_OK && (status != WALDO_ENOMEM || failing.failed == 0)) {
-                fail_msg("allocation %zu: %s", failing.fail_at, waldo_status_name(status));
-            }
-            steps += status != WALDO_OK;
-            assert_int_equal(failing.living, before);
-        } while (failing.failed > 0);
+        if (status != WALDO_OK && (status != WALDO_ENOMEM || failing.failed == 0)) {
+            fail_msg("allocation %zu: %s", failing.fail_at, waldo_status_name(status));
+        }
+        steps += status != WALDO_OK;
     }
     assert_true(steps > 20);
-    failing.fail_at = 0;
 }
 
 static int clean_up(void **state)

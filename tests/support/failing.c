@@ -1,9 +1,43 @@
 #include "failing.h"
 
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
 #include <stdlib.h>
 #include <waldo/alloc.h>
 
 struct failing failing;
+
+static size_t living_before;
+
+void failing_begin(void)
+{
+    failing.fail_at = 0;
+    failing.and_later = 0;
+}
+
+int failing_next(size_t most_allocations)
+{
+    if (failing.fail_at == 0) {
+        living_before = failing.living;
+    } else if (failing.living != living_before) {
+        fail_msg("allocation %zu%s leaks", failing.fail_at, failing.and_later ? " and later" : "");
+    }
+    if (failing.fail_at > 0 && failing.failed == 0) { /* there were fewer: the round is over */
+        failing.fail_at = 0;
+        failing.and_later = !failing.and_later;
+        if (!failing.and_later) {
+            return 0;
+        }
+    }
+    assert_true(failing.fail_at < most_allocations);
+    failing.fail_at++;
+    failing.asked = failing.failed = 0;
+    return 1;
+}
 
 int failing_must_fail(void)
 {

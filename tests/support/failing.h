@@ -18,6 +18,14 @@ struct failing {
 
 extern struct failing failing;
 
+/*
+ * A walk. After failing_begin() nothing fails, and the test does its work once to see how it ends;
+ * then it does it again as long as failing_next() says so, which makes an allocation fail: each in
+ * turn, at most so many, then each with all after it. It fails a test that leaves something behind.
+ */
+void failing_begin(void);
+int failing_next(size_t most_allocations);
+
 /* Before anything of the library is called. cJSON's hooks are the program's to set, with these. */
 void failing_install(void);
 
