@@ -105,7 +105,7 @@ static void fill(const void *userdata, const waldo__api_request *request, waldo_
                  waldo__buf *headers, waldo__http_request *to)
 {
     const e2b_place *place = userdata;
-    waldo__buf user = WALDO__BUF_INIT(E2B_WORD_MAX + 1);
+    char user[E2B_WORD_MAX + 1];
 
     to->auth_header = "X-API-Key";
     if (request->kind == E2B_DAEMON) {
@@ -121,9 +121,9 @@ static void fill(const void *userdata, const waldo__api_request *request, waldo_
     }
     waldo__buf_puts(url, request->path);
     if (request->user != NULL) {
-        waldo__buf_printf(&user, "%s:", request->user);
+        snprintf(user, sizeof user, "%s:", request->user);
         waldo__buf_puts(headers, "Authorization: Basic ");
-        waldo__base64(waldo__buf_str(&user), headers);
+        waldo__base64(waldo__str(user), headers);
         waldo__buf_putc(headers, '\n');
     }
     if (request->idle_ms > 0) {
@@ -132,7 +132,6 @@ static void fill(const void *userdata, const waldo__api_request *request, waldo_
         waldo__buf_printf(headers, "Keepalive-Ping-Interval: %lld\n",
                           (long long)(alive_s > 0 ? alive_s : 1));
     }
-    waldo__buf_free(&user);
 }
 
 static const waldo__api_rule rules[] = {

@@ -102,7 +102,7 @@ void waldo__e2b_list(const waldo_backend_env *env, const waldo_backend_call *cal
 void waldo__e2b_destroy_id(const waldo_backend_env *env, const waldo_backend_call *call,
                            const char *id, waldo_backend_done_fn done);
 
-/* Append the path of a listing; key and value are of plain characters. */
+/* The path of a listing; key and value are of plain characters. */
 void waldo__e2b_put_list(waldo__buf *out, const char *key, const char *value, waldo_str next);
 
 #endif

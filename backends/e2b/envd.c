@@ -44,6 +44,8 @@ static void put_start(waldo__buf *out, const char *script, const char *const *ar
     waldo__jw_end(&jw, '}');
     if (text.status == WALDO_OK) {
         waldo__connect_put(out, waldo__buf_str(&text));
+    } else {
+        out->status = text.status;
     }
     waldo__buf_free(&text);
 }

@@ -385,13 +385,10 @@ static void inspect(void *userdata)
 static void look(void *userdata, const char *label, const char *value)
 {
     waldo_machine *machine = userdata;
-    waldo__buf path = WALDO__BUF_INIT(4096);
 
-    waldo__e2b_put_list(&path, label, value, WALDO__S(""));
+    waldo__e2b_put_list(&machine->calls[0].path, label, value, WALDO__S(""));
     waldo__buf_clear(&machine->calls[0].body);
-    ask(machine, "GET", waldo__buf_str(&path).ptr, "looking for the sandbox", WALDO__REPLAY_SAFE,
-        on_seen);
-    waldo__buf_free(&path);
+    ask(machine, "GET", NULL, "looking for the sandbox", WALDO__REPLAY_SAFE, on_seen);
 }
 
 static void discard(void *userdata, const char *id)

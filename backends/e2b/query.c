@@ -43,6 +43,7 @@ static void finish(void *userdata, waldo_status status, const waldo_error *error
 /* Key and value are escaped twice within the whole, which changes nothing about plain ones. */
 void waldo__e2b_put_list(waldo__buf *out, const char *key, const char *value, waldo_str next)
 {
+    waldo__buf_clear(out);
     waldo__buf_printf(out, "/v2/sandboxes?metadata=%s%%3D%s&state=running,paused&limit=100%s", key,
                       value, next.len > 0 ? "&nextToken=" : "");
     for (size_t i = 0; i < next.len; i++) {
@@ -110,17 +111,14 @@ static void on_list(void *userdata, waldo_status status, const waldo_error *erro
 
 static void list(query *q, waldo_str next)
 {
-    waldo__buf path = WALDO__BUF_INIT(4096);
-    waldo__api_request request = { .method = "GET",
-                                   .what = "listing sandboxes",
-                                   .replay = WALDO__REPLAY_SAFE,
-                                   .ms = E2B_SLOW_MS,
-                                   .deadline_ns = q->deadline_ns };
+    const waldo__api_request request = { .method = "GET",
+                                         .what = "listing sandboxes",
+                                         .replay = WALDO__REPLAY_SAFE,
+                                         .ms = E2B_SLOW_MS,
+                                         .deadline_ns = q->deadline_ns };
 
-    waldo__e2b_put_list(&path, E2B_LABEL, "1", next);
-    request.path = waldo__buf_str(&path).ptr;
+    waldo__e2b_put_list(&q->call.path, E2B_LABEL, "1", next);
     waldo__api_call_start(&q->call, &request, on_list);
-    waldo__buf_free(&path);
 }
 
 /* ---- ending one ---- */

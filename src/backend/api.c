@@ -102,8 +102,10 @@ waldo_status waldo__api_parse(const waldo__api_call *call, waldo__json **ret_doc
 
 /* ---- sending ---- */
 
-static void fill(const waldo__api *api, const void *place, const waldo__api_request *from,
-                 const char *path, waldo__buf *url, waldo__buf *headers, waldo__http_request *to)
+/* A failure: there was no memory or room for all of it. */
+static waldo_status fill(const waldo__api *api, const void *place, const waldo__api_request *from,
+                         const char *path, waldo__buf *url, waldo__buf *headers,
+                         waldo__http_request *to)
 {
     waldo__api_request request = *from;
 
@@ -119,6 +121,7 @@ static void fill(const waldo__api *api, const void *place, const waldo__api_requ
     api->fill(place, &request, url, headers, to);
     to->url = waldo__buf_str(url).ptr;
     to->headers = waldo__buf_str(headers);
+    return url->status != WALDO_OK ? url->status : headers->status;
 }
 
 /* Both answers say that nothing was done. */
@@ -168,12 +171,14 @@ static void ask(void *userdata)
     waldo__buf url = WALDO__BUF_INIT(TEXT_MAX);
     waldo__buf headers = WALDO__BUF_INIT(TEXT_MAX);
     waldo__http_request request;
+    waldo_status status = fill(call->api, call->place, &call->request,
+                               waldo__buf_str(&call->path).ptr, &url, &headers, &request);
 
-    fill(call->api, call->place, &call->request, waldo__buf_str(&call->path).ptr, &url, &headers,
-         &request);
+    status = call->path.status != WALDO_OK ? call->path.status : status;
     request.body = waldo__buf_str(&call->body);
     call->ask.on_bytes = call->on_bytes != NULL ? take_bytes : NULL;
-    waldo__ask_start(&call->ask, &request, on_done);
+    waldo__ask_start(&call->ask, &request, status != WALDO_OK ? status : call->body.status,
+                     on_done);
     waldo__buf_free(&url);
     waldo__buf_free(&headers);
 }
@@ -213,8 +218,10 @@ void waldo__api_call_start(waldo__api_call *call, const waldo__api_request *requ
     call->done = done;
     call->tries = 0;
     call->renewed = 0;
-    waldo__buf_clear(&call->path);
-    waldo__buf_puts(&call->path, request->path);
+    if (request->path != NULL) {
+        waldo__buf_clear(&call->path);
+        waldo__buf_puts(&call->path, request->path);
+    }
     ask(call);
 }
 
@@ -225,11 +232,13 @@ void waldo__api_tell(const waldo__api *api, const waldo_backend_env *env, const 
     waldo__buf headers = WALDO__BUF_INIT(TEXT_MAX);
     waldo__http_request request;
     waldo__transfer *transfer;
+    waldo_status status = fill(api, place, about, about->path, &url, &headers, &request);
 
-    fill(api, place, about, about->path, &url, &headers, &request);
     request.body = waldo__str(body);
     request.deadline_ns = waldo__deadline_ns(WAIT_MAX_MS);
-    waldo__http_start(env->http, &request, &transfer, NULL);
+    if (status == WALDO_OK) {
+        waldo__http_start(env->http, &request, &transfer, NULL);
+    }
     waldo__buf_free(&url);
     waldo__buf_free(&headers);
 }

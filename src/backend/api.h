@@ -11,7 +11,7 @@
 
 typedef struct waldo__api_request {
     const char *method;
-    const char *path;
+    const char *path; /* NULL: the call's */
     const char *what; /* for errors: "creating the sandbox"; static */
     const char *type; /* of the body; NULL: JSON */
     const char *user; /* who is to do it in the machine; NULL: nobody */
@@ -65,7 +65,10 @@ void waldo__api_call_init(waldo__api_call *call, const waldo__api *api,
                           const waldo_backend_env *env, const void *place, void *userdata);
 void waldo__api_call_free(waldo__api_call *call); /* nothing is called any more; may be reused */
 
-/* Send call->body. 429 that says when to come again is waited for; 401 gets one other key. */
+/*
+ * Send call->body; one that is not whole ends with its status. 429 that says when to come again is
+ * waited for; 401 gets one other key.
+ */
 void waldo__api_call_start(waldo__api_call *call, const waldo__api_request *request,
                            waldo__api_fn done);
 

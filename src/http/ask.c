@@ -61,10 +61,11 @@ static void on_done(void *userdata, waldo_status status, const waldo_error *erro
     waldo__ask *ask = userdata;
 
     ask->transfer = NULL;
-    ask->done(ask->userdata, status, error);
+    ask->done(ask->userdata, status == WALDO_OK ? ask->head.status : status, error);
 }
 
-void waldo__ask_start(waldo__ask *ask, waldo__http_request *request, waldo__ask_fn done)
+void waldo__ask_start(waldo__ask *ask, waldo__http_request *request, waldo_status written,
+                      waldo__ask_fn done)
 {
     ask->done = done;
     ask->http_status = 0;
@@ -74,7 +75,10 @@ void waldo__ask_start(waldo__ask *ask, waldo__http_request *request, waldo__ask_
     request->on_head = on_head;
     request->on_body = on_body;
     request->on_done = on_done;
-    ask->status = waldo__http_start(ask->http, request, &ask->transfer, &ask->error);
+    ask->status = written;
+    if (ask->status == WALDO_OK) {
+        ask->status = waldo__http_start(ask->http, request, &ask->transfer, &ask->error);
+    }
     if (ask->status != WALDO_OK) {
         waldo__task_queue(ask->loop, &ask->task);
     }

@@ -26,7 +26,11 @@ void waldo__ask_init(waldo__ask *ask, waldo__loop *loop, waldo__http *http, size
                      void *userdata);
 void waldo__ask_free(waldo__ask *ask); /* nothing is called any more; may be started again */
 
-/* Of the request all but userdata and callbacks. What was kept of an earlier answer goes. */
-void waldo__ask_start(waldo__ask *ask, waldo__http_request *request, waldo__ask_fn done);
+/*
+ * Of the request all but userdata and callbacks. What was kept of an earlier answer goes. written:
+ * whether there was memory and room for all of the request; one that is not whole is never sent.
+ */
+void waldo__ask_start(waldo__ask *ask, waldo__http_request *request, waldo_status written,
+                      waldo__ask_fn done);
 
 #endif

@@ -294,6 +294,64 @@ static void closed_from_inside(void **state)
     end(&s);
 }
 
+static void on_asked(void *userdata, waldo_status status, const waldo_error *error)
+{
+    scene *s = userdata;
+
+    s->opened++;
+    on_closed(s, status, error);
+}
+
+/* One part that did not fit, and nothing leaves; then the call is as good as new. */
+static void what_is_not_whole_is_not_sent(void **state)
+{
+    static char body[2 * 1024 * 1024];
+    static char text[20000];
+    const char *const almost = text + sizeof text - 8190; /* leaves no room for a host */
+    const struct {
+        const char *path;
+        const char *type;
+        size_t body_len;
+        waldo_status status;
+    } cases[] = { { "/x", "text/plain", sizeof body, WALDO_ETOOBIG },
+                  { text, "text/plain", 1, WALDO_ETOOBIG },
+                  { almost, "text/plain", 1, WALDO_ETOOBIG },
+                  { "/x", text, 1, WALDO_ETOOBIG },
+                  { "/x", "text/plain", 1, WALDO_OK } };
+    waldo__api_request request = { .method = "POST", .what = "asking", .kind = E2B_DAEMON };
+    e2b_place place = { 0 };
+    waldo__api_call call;
+    int before;
+    scene s;
+
+    (void)state;
+    memset(text, '/', sizeof text - 1);
+    begin(&s, SILENT);
+    DRIVE(&s, s.opened, 20000);
+    before = atomic_load(&s.server.requests);
+    place.env = &s.env;
+    snprintf(place.envd, sizeof place.envd, "%s", s.server.url);
+    waldo__e2b_call_init(&call, &place, &s);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        request.path = cases[i].path;
+        request.type = cases[i].type;
+        waldo__buf_clear(&call.body);
+        waldo__buf_add(&call.body, body, cases[i].body_len);
+        s.opened = 0;
+        waldo__api_call_start(&call, &request, on_asked);
+        assert_int_equal(s.opened, 0); /* only from the run queue */
+        waldo__api_tell(call.api, &s.env, &place, &request, "");
+        DRIVE(&s, s.opened, 20000);
+        assert_int_equal(s.opened, 1);
+        assert_int_equal(s.status, cases[i].status);
+    }
+    DRIVE(&s, atomic_load(&s.server.requests) >= before + 3, 20000);
+    /* Both of the last, and the first case's that only the call's body made too large. */
+    assert_int_equal(atomic_load(&s.server.requests), before + 3);
+    waldo__api_call_free(&call);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +361,7 @@ int main(void)
         cmocka_unit_test(a_stalled_reader),
         cmocka_unit_test(pieces),
         cmocka_unit_test(closed_from_inside),
+        cmocka_unit_test(what_is_not_whole_is_not_sent),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);
