@@ -9,11 +9,13 @@
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/header.h"
 #include "archive.h"
 
 enum {
     CALL_MS = 120000,
     PATHS_MAX = 64 * 1024,
+    STAT_MAX = 12 * 1024,
     TEXT_MAX = 4096,
     LIST_MAX = 1000000,
     NAMES_MAX = 128 * 1024 * 1024 /* bytes of names and link targets */
@@ -143,7 +145,7 @@ void waldo__docker_op_refused(file_op *op, waldo_status status, const waldo_erro
     }
     waldo__docker_call_message(&op->call, &said);
     status = waldo__docker_meaning(waldo__buf_str(&said),
-                                   op->call.http_status == 404 ? WALDO_ENOTFOUND : WALDO_EIO);
+                                   op->call.ask.http_status == 404 ? WALDO_ENOTFOUND : WALDO_EIO);
     waldo_error_set(&made, status, WALDO_CLASS_BACKEND, "%s: %s",
                     status == WALDO_ENOSPACE ? "no space left" : what, waldo__buf_str(&said).ptr);
     waldo__buf_free(&said);
@@ -191,12 +193,14 @@ static uint32_t mode_of(uint64_t go)
 
 static int take_stat(file_op *op)
 {
-    waldo__buf text = WALDO__BUF_INIT(PATHS_MAX);
+    waldo__buf text = WALDO__BUF_INIT(STAT_MAX);
     waldo__json *doc = NULL;
     const waldo__json_value *root;
     int64_t mode = -1;
-    int good = waldo__base64_decode(waldo__str_trim(waldo__buf_str(&op->call.path_stat)), &text) ==
-                   WALDO_OK &&
+    waldo_str stat = { "", 0 };
+    int good = waldo__header_get(waldo__buf_str(&op->call.ask.head), "X-Docker-Container-Path-Stat",
+                                 &stat) &&
+               waldo__base64_decode(stat, &text) == WALDO_OK &&
                waldo__json_parse(waldo__buf_str(&text), NULL, &doc, NULL) == WALDO_OK;
 
     root = waldo__json_root(doc);
@@ -220,8 +224,8 @@ static void on_alive(void *userdata, waldo_status status, const waldo_error *err
     waldo__json *doc = NULL;
     int running = 0;
 
-    if (status == WALDO_OK && op->call.http_status == 200 &&
-        waldo__json_parse(waldo__buf_str(&op->call.answer),
+    if (status == WALDO_OK && op->call.ask.http_status == 200 &&
+        waldo__json_parse(waldo__buf_str(&op->call.ask.answer),
                           &(waldo__json_limits){ .allow_duplicates = 1 }, &doc, NULL) == WALDO_OK) {
         running =
             waldo__json_get_bool(waldo__json_get(waldo__json_root(doc), "State"), "Running", 0);
@@ -240,12 +244,12 @@ static void on_looked(void *userdata, waldo_status status, const waldo_error *er
     file_op *op = userdata;
     waldo__buf url = WALDO__BUF_INIT(PATHS_MAX);
 
-    if (status == WALDO_OK && op->call.http_status == 404) {
+    if (status == WALDO_OK && op->call.ask.http_status == 404) {
         waldo__buf_printf(&url, "/containers/%s/json", op->plain->container);
         waldo__docker_call_start(&op->call, "GET", waldo__buf_str(&url).ptr, CALL_MS, WALDO__NEVER,
                                  on_alive);
         waldo__buf_free(&url);
-    } else if (status == WALDO_OK && op->call.http_status != 200) {
+    } else if (status == WALDO_OK && op->call.ask.http_status != 200) {
         op->looked(op, WALDO_EPATH, NULL);
     } else if (status != WALDO_OK) {
         waldo__docker_op_refused(op, status, error, "looking at a file");
@@ -296,7 +300,7 @@ static int unpacked(file_op *op, waldo_status status, const waldo_error *error, 
                                   : waldo_status_text(op->untar.status));
         return 0;
     }
-    if (status != WALDO_OK || op->call.http_status != 200) {
+    if (status != WALDO_OK || op->call.ask.http_status != 200) {
         waldo__docker_op_refused(op, status, error, what);
         return 0;
     }

@@ -55,7 +55,7 @@ static void on_run(void *userdata, waldo_status status, const waldo_error *error
 {
     waldo_machine *machine = userdata;
 
-    if (status != WALDO_OK || machine->call.http_status != 200) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 200) {
         waldo__docker_open_failed(machine, status, error,
                                   "running the hand, which needs /bin/sh in the container");
         return;
@@ -69,7 +69,7 @@ static void on_made(void *userdata, waldo_status status, const waldo_error *erro
     char path[128];
     waldo_error *made = NULL;
 
-    if (status != WALDO_OK || machine->call.http_status != 201) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 201) {
         waldo__docker_open_failed(machine, status, error, "entering the container");
         return;
     }
@@ -218,11 +218,11 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
     waldo__json *doc = NULL;
     waldo_error *made = NULL;
 
-    if (status != WALDO_OK || machine->call.http_status != 200) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "looking for the container of attach=");
         return;
     }
-    status = waldo__docker_parse(waldo__buf_str(&machine->call.answer), &doc, &made);
+    status = waldo__docker_parse(waldo__buf_str(&machine->call.ask.answer), &doc, &made);
     if (status == WALDO_OK) {
         status = take(machine, waldo__json_root(doc), &made);
     }

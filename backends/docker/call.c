@@ -6,70 +6,41 @@
 #include "base/header.h"
 #include "docker.h"
 
-enum {
-    BODY_MAX = 1024 * 1024,
-    ANSWER_MAX = 16 * 1024 * 1024,
-    PATH_MAX_LEN = 16 * 1024,
-    PATH_STAT_MAX = 16 * 1024
-};
-
-static void failed(void *userdata)
-{
-    docker_call *call = userdata;
-    waldo_error *error = call->failure;
-
-    call->failure = NULL;
-    call->done(call->userdata, call->failed, error);
-    waldo_error_free(error);
-}
+enum { BODY_MAX = 1024 * 1024, ANSWER_MAX = 16 * 1024 * 1024, URL_MAX = 16 * 1024 };
 
 void waldo__docker_call_init(docker_call *call, docker_engine *engine, void *userdata)
 {
-    *call = (docker_call){ .engine = engine,
-                           .body = WALDO__BUF_INIT(BODY_MAX),
-                           .answer = WALDO__BUF_INIT(ANSWER_MAX),
-                           .path_stat = WALDO__BUF_INIT(PATH_STAT_MAX),
-                           .userdata = userdata };
-    waldo__task_init(&call->failed_task, failed, call);
+    *call =
+        (docker_call){ .engine = engine, .body = WALDO__BUF_INIT(BODY_MAX), .userdata = userdata };
+    waldo__ask_init(&call->ask, engine->env->loop, engine->env->http, ANSWER_MAX, call);
 }
 
 void waldo__docker_call_free(docker_call *call)
 {
-    if (call->engine == NULL) {
-        return;
-    }
-    if (call->transfer != NULL) {
-        waldo__transfer_drop(call->transfer);
-        call->transfer = NULL;
-    }
-    waldo__task_cancel(call->engine->env->loop, &call->failed_task);
-    waldo__error_clear(&call->failure);
+    waldo__ask_free(&call->ask);
     waldo__buf_free(&call->body);
-    waldo__buf_free(&call->answer);
-    waldo__buf_free(&call->path_stat);
 }
 
-static void on_head(void *userdata, const waldo__http_head *head)
+/* What the headers tell about the engine. */
+static waldo_status learn(docker_call *call, waldo_error **ret_err)
 {
-    docker_call *call = userdata;
+    docker_engine *engine = call->engine;
+    waldo_str head = waldo__buf_str(&call->ask.head);
     waldo_str version;
 
-    call->http_status = head->status;
-    if (waldo__header_get(head->headers, "X-Docker-Container-Path-Stat", &version)) {
-        waldo__buf_add_str(&call->path_stat, version);
-    }
-    call->engine->podman |= waldo__header_get(head->headers, "Libpod-Api-Version", &version);
-    if (call->engine->version[0] == '\0' && head->status == 200 &&
-        waldo__header_get(head->headers, "Api-Version", &version)) {
-        waldo__docker_engine_agree(call->engine, version, &call->failure);
-    }
+    engine->podman |= waldo__header_get(head, "Libpod-Api-Version", &version);
+    return engine->version[0] == '\0' && call->ask.http_status == 200 &&
+                   waldo__header_get(head, "Api-Version", &version)
+               ? waldo__docker_engine_agree(engine, version, ret_err)
+               : WALDO_OK;
 }
 
 /* Whole lines of a stream, as they come. */
-static waldo_status take_lines(docker_call *call)
+static waldo_status take_lines(void *userdata, waldo_str bytes)
 {
-    waldo_status status = WALDO_OK;
-    waldo_str text = waldo__buf_str(&call->answer);
+    docker_call *call = userdata;
+    waldo_status status = waldo__buf_add_str(&call->ask.answer, bytes);
+    waldo_str text = waldo__buf_str(&call->ask.answer);
     size_t used = 0;
     size_t end;
 
@@ -79,42 +50,32 @@ static waldo_status take_lines(docker_call *call)
         status = call->on_line(call->userdata, waldo__slice(text.ptr + used, end));
         used += end + 1;
     }
-    waldo__buf_consume(&call->answer, used);
+    waldo__buf_consume(&call->ask.answer, used);
     return status;
 }
 
-static waldo_status on_body(void *userdata, waldo_str bytes)
+static waldo_status take_bytes(void *userdata, waldo_str bytes)
 {
     docker_call *call = userdata;
-    waldo_status status;
 
-    if (call->on_bytes != NULL && call->http_status == 200) {
-        return call->on_bytes(call->userdata, bytes);
-    }
-    status = waldo__buf_add_str(&call->answer, bytes);
-    if (status == WALDO_OK && call->on_line != NULL && call->http_status == 200) {
-        status = take_lines(call);
-    }
-    return status;
+    return call->on_bytes(call->userdata, bytes);
 }
 
 static void on_done(void *userdata, waldo_status status, const waldo_error *error)
 {
     docker_call *call = userdata;
-    waldo_error *version = call->failure;
+    waldo_error *made = NULL;
 
-    call->transfer = NULL;
-    call->failure = NULL;
-    if (status == WALDO_OK && version != NULL) {
-        status = waldo_error_status(version);
-        error = version;
+    if (status == WALDO_OK) {
+        status = learn(call, &made);
+        error = made;
     }
-    if (status == WALDO_OK && call->on_line != NULL && call->http_status == 200 &&
-        call->answer.len > 0) {
-        status = call->on_line(call->userdata, waldo__buf_str(&call->answer));
+    if (status == WALDO_OK && call->on_line != NULL && call->ask.http_status == 200 &&
+        call->ask.answer.len > 0) {
+        status = call->on_line(call->userdata, waldo__buf_str(&call->ask.answer));
     }
     call->done(call->userdata, status, error);
-    waldo_error_free(version);
+    waldo_error_free(made);
 }
 
 void waldo__docker_call_start(docker_call *call, const char *method, const char *path, int64_t ms,
@@ -122,7 +83,7 @@ void waldo__docker_call_start(docker_call *call, const char *method, const char 
 {
     const docker_engine *engine = call->engine;
     int64_t own = ms > 0 ? waldo__deadline_ns(ms) : WALDO__NEVER;
-    waldo__buf url = WALDO__BUF_INIT(PATH_MAX_LEN);
+    waldo__buf url = WALDO__BUF_INIT(URL_MAX);
     int archive = strcmp(method, "PUT") == 0;
     waldo__http_request request = { .method = method,
                                     .headers = archive
@@ -132,16 +93,8 @@ void waldo__docker_call_start(docker_call *call, const char *method, const char 
                                     .unix_socket = engine->path[0] != '\0' ? engine->path : NULL,
                                     .replay = strcmp(method, "GET") == 0 ? WALDO__REPLAY_SAFE
                                                                          : WALDO__REPLAY_IF_UNSENT,
-                                    .deadline_ns = own < deadline_ns ? own : deadline_ns,
-                                    .userdata = call,
-                                    .on_head = on_head,
-                                    .on_body = on_body,
-                                    .on_done = on_done };
+                                    .deadline_ns = own < deadline_ns ? own : deadline_ns };
 
-    call->done = done;
-    call->http_status = 0;
-    waldo__buf_clear(&call->answer);
-    waldo__buf_clear(&call->path_stat);
     if (engine->path[0] != '\0') {
         waldo__buf_puts(&url, "http://localhost");
     } else {
@@ -154,14 +107,12 @@ void waldo__docker_call_start(docker_call *call, const char *method, const char 
     }
     waldo__buf_puts(&url, path);
     request.url = waldo__buf_str(&url).ptr;
-    call->failed = url.status != WALDO_OK ? url.status : call->body.status;
-    if (call->failed == WALDO_OK) {
-        call->failed =
-            waldo__http_start(engine->env->http, &request, &call->transfer, &call->failure);
-    }
-    if (call->failed != WALDO_OK) {
-        waldo__task_queue(engine->env->loop, &call->failed_task);
-    }
+    call->done = done;
+    call->ask.on_bytes = call->on_bytes != NULL  ? take_bytes
+                         : call->on_line != NULL ? take_lines
+                                                 : NULL;
+    waldo__ask_start(&call->ask, &request, url.status != WALDO_OK ? url.status : call->body.status,
+                     on_done);
     waldo__buf_free(&url);
 }
 
@@ -174,7 +125,7 @@ waldo_status waldo__docker_parse(waldo_str text, waldo__json **ret_doc, waldo_er
 
 void waldo__docker_call_message(const docker_call *call, waldo__buf *out)
 {
-    waldo_str text = waldo__str_trim(waldo__buf_str(&call->answer));
+    waldo_str text = waldo__str_trim(waldo__buf_str(&call->ask.answer));
     waldo__json *doc = NULL;
     waldo_str message = { "", 0 };
 
@@ -186,7 +137,7 @@ void waldo__docker_call_message(const docker_call *call, waldo__buf *out)
     if (message.len > 0) {
         waldo__buf_printf(out, "%.*s", (int)(message.len < 1000 ? message.len : 1000), message.ptr);
     } else {
-        waldo__buf_printf(out, "HTTP status %d", call->http_status);
+        waldo__buf_printf(out, "HTTP status %d", call->ask.http_status);
     }
     waldo__json_free(doc);
 }
@@ -214,14 +165,14 @@ waldo_status waldo__docker_call_error(const docker_call *call, waldo_status stat
     } else {
         waldo__docker_call_message(call, &said);
         status = waldo_error_set(ret_err,
-                                 call->http_status == 404   ? WALDO_ENOTFOUND
-                                 : call->http_status == 409 ? WALDO_EEXISTS
-                                 : call->http_status == 400 ? WALDO_EINVAL
-                                                            : WALDO_EUNAVAILABLE,
+                                 call->ask.http_status == 404   ? WALDO_ENOTFOUND
+                                 : call->ask.http_status == 409 ? WALDO_EEXISTS
+                                 : call->ask.http_status == 400 ? WALDO_EINVAL
+                                                                : WALDO_EUNAVAILABLE,
                                  WALDO_CLASS_BACKEND, "docker: %s: the engine says: %s", what,
                                  waldo__buf_str(&said).ptr);
         if (ret_err != NULL) {
-            waldo_error_add_http(*ret_err, call->http_status, NULL, NULL, -1);
+            waldo_error_add_http(*ret_err, call->ask.http_status, NULL, NULL, -1);
         }
     }
     waldo__buf_free(&said);

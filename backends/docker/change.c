@@ -22,7 +22,7 @@ static void on_folders(void *userdata, waldo_status status, const waldo_error *e
 {
     file_op *op = userdata;
 
-    if (status != WALDO_OK || op->call.http_status != 200) {
+    if (status != WALDO_OK || op->call.ask.http_status != 200) {
         waldo__docker_op_refused(op, status, error, "making a folder");
     } else if (op->made_room) {
         put_file(op);
@@ -108,10 +108,10 @@ static void on_written(void *userdata, waldo_status status, const waldo_error *e
 {
     file_op *op = userdata;
 
-    if (status == WALDO_OK && op->call.http_status == 404 && !op->made_room) {
+    if (status == WALDO_OK && op->call.ask.http_status == 404 && !op->made_room) {
         op->made_room = 1;
         make_folders(op);
-    } else if (status != WALDO_OK || op->call.http_status != 200) {
+    } else if (status != WALDO_OK || op->call.ask.http_status != 200) {
         waldo__docker_op_refused(op, status, error, "writing a file");
     } else {
         waldo__docker_op_finish(op, WALDO_OK, NULL);
@@ -324,7 +324,7 @@ static void on_restored(void *userdata, waldo_status status, const waldo_error *
 {
     file_op *op = userdata;
 
-    if (status != WALDO_OK || op->call.http_status != 200) {
+    if (status != WALDO_OK || op->call.ask.http_status != 200) {
         waldo__docker_op_refused(op, status, error, "unpacking an archive");
     } else {
         waldo__docker_op_finish(op, WALDO_OK, NULL);

@@ -123,8 +123,8 @@ static void describe_end(const docker_channel *ch, waldo__buf *out)
     waldo__json *doc = NULL;
     const waldo__json_value *state;
 
-    if (ch->why.http_status != 200 ||
-        waldo__docker_parse(waldo__buf_str(&ch->why.answer), &doc, NULL) != WALDO_OK) {
+    if (ch->why.ask.http_status != 200 ||
+        waldo__docker_parse(waldo__buf_str(&ch->why.ask.answer), &doc, NULL) != WALDO_OK) {
         waldo__buf_puts(out, "the container ended and is gone");
         return;
     }

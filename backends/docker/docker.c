@@ -92,7 +92,7 @@ static void on_started(void *userdata, waldo_status status, const waldo_error *e
 {
     waldo_machine *machine = userdata;
     waldo_error *made = NULL;
-    int code = machine->call.http_status;
+    int code = machine->call.ask.http_status;
 
     /* 304: one with a name, which another process has started meanwhile. */
     if (status != WALDO_OK || (code != 204 && !(code == 304 && machine->options.name != NULL))) {
@@ -143,7 +143,7 @@ static void on_workspace(void *userdata, waldo_status status, const waldo_error 
                                    .memory = machine->options.memory };
     int64_t until = waldo__deadline_ns(DOCKER_ATTACH_MS);
 
-    if (status != WALDO_OK || machine->call.http_status != 200) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "preparing /workspace");
         return;
     }
@@ -171,7 +171,7 @@ static void on_hand(void *userdata, waldo_status status, const waldo_error *erro
 {
     waldo_machine *machine = userdata;
 
-    if (status != WALDO_OK || machine->call.http_status != 200) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "putting the hand into the container");
         return;
     }
@@ -184,7 +184,8 @@ static waldo_status read_created(waldo_machine *machine, waldo_error **ret_err)
 {
     waldo__json *doc = NULL;
     waldo_str warning;
-    waldo_status status = waldo__docker_parse(waldo__buf_str(&machine->call.answer), &doc, ret_err);
+    waldo_status status =
+        waldo__docker_parse(waldo__buf_str(&machine->call.ask.answer), &doc, ret_err);
     const waldo__json_value *item =
         waldo__json_first(waldo__json_get(waldo__json_root(doc), "Warnings"));
 
@@ -212,11 +213,11 @@ static void on_looked_at(void *userdata, waldo_status status, const waldo_error 
     waldo__json *doc = NULL;
     waldo_error *made = NULL;
 
-    if (status != WALDO_OK || machine->call.http_status != 200) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "looking at the container");
         return;
     }
-    status = waldo__json_parse(waldo__buf_str(&machine->call.answer),
+    status = waldo__json_parse(waldo__buf_str(&machine->call.ask.answer),
                                &(waldo__json_limits){ .allow_duplicates = 1 }, &doc, &made);
     if (status == WALDO_OK) {
         status = waldo__docker_check_taken(
@@ -233,10 +234,10 @@ static void on_looked_at(void *userdata, waldo_status status, const waldo_error 
 /* Podman says so with 500, as it says everything. */
 static int name_is_taken(const docker_call *call)
 {
-    waldo_str answer = waldo__buf_str(&call->answer);
+    waldo_str answer = waldo__buf_str(&call->ask.answer);
 
-    return call->http_status == 409 ||
-           (call->http_status == 500 &&
+    return call->ask.http_status == 409 ||
+           (call->ask.http_status == 500 &&
             waldo__str_search(answer, WALDO__S("already in use"), 0) < answer.len);
 }
 
@@ -251,12 +252,12 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
         waldo__docker_reach(machine);
         return;
     }
-    if (status == WALDO_OK && machine->call.http_status != 201 && machine->options.shared) {
+    if (status == WALDO_OK && machine->call.ask.http_status != 201 && machine->options.shared) {
         machine->options.shared = 0; /* perhaps the engine does not see this host's files */
         waldo__docker_create(machine);
         return;
     }
-    if (status != WALDO_OK || machine->call.http_status != 201) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 201) {
         machine->created &= machine->options.name == NULL; /* one of that name is another's */
         waldo__docker_open_failed(machine, status, error, "creating the container");
         return;
@@ -350,7 +351,7 @@ static void on_pulled(void *userdata, waldo_status status, const waldo_error *er
     waldo_error *made = NULL;
 
     machine->call.on_line = NULL;
-    if (status != WALDO_OK || machine->call.http_status != 200) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "pulling the image");
         return;
     }
@@ -382,7 +383,8 @@ static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
 {
     const waldo__hand_program *one = waldo__docker_hand_for(WALDO__S(""));
     waldo__json *doc = NULL;
-    waldo_status status = waldo__docker_parse(waldo__buf_str(&machine->call.answer), &doc, ret_err);
+    waldo_status status =
+        waldo__docker_parse(waldo__buf_str(&machine->call.ask.answer), &doc, ret_err);
     waldo_str arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
     waldo_str os = waldo__json_get_str(waldo__json_root(doc), "Os");
 
@@ -414,7 +416,7 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
     waldo_machine *machine = userdata;
     waldo_error *made = NULL;
 
-    if (status == WALDO_OK && machine->call.http_status == 404 && !machine->pulled) {
+    if (status == WALDO_OK && machine->call.ask.http_status == 404 && !machine->pulled) {
         if (machine->options.pull != DOCKER_PULL_NEVER) {
             pull(machine);
             return;
@@ -427,7 +429,7 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
         waldo__docker_opened(machine, status, made);
         return;
     }
-    if (status != WALDO_OK || machine->call.http_status != 200) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "looking for the image");
         return;
     }
@@ -483,7 +485,7 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
 
         status = waldo__docker_engine_agree(&machine->engine, WALDO__S(""), &made);
         waldo__docker_opened(machine, status, made);
-    } else if (status != WALDO_OK || machine->call.http_status != 200) {
+    } else if (status != WALDO_OK || machine->call.ask.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "asking for its version");
     } else if (machine->options.attach != NULL || machine->options.place > 0) {
         waldo__docker_adopt(machine);
@@ -584,10 +586,10 @@ static void docker_channel_op(waldo_machine *machine, const waldo_backend_call *
 static void on_frozen(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
-    waldo_str said = waldo__buf_str(&machine->call.answer);
+    waldo_str said = waldo__buf_str(&machine->call.ask.answer);
     waldo_error *made = NULL;
 
-    if (status != WALDO_OK || (machine->call.http_status != 204 &&
+    if (status != WALDO_OK || (machine->call.ask.http_status != 204 &&
                                waldo__str_search(said, WALDO__S("already paused"), 0) == said.len &&
                                waldo__str_search(said, WALDO__S("not paused"), 0) == said.len)) {
         status = waldo__docker_call_error(&machine->call, status, error,
@@ -636,10 +638,10 @@ static void complete_close(void *userdata)
 /* Podman says so with 500. */
 static int is_ending(const docker_call *call)
 {
-    waldo_str answer = waldo__buf_str(&call->answer);
+    waldo_str answer = waldo__buf_str(&call->ask.answer);
 
-    return call->http_status == 409 ||
-           (call->http_status == 500 &&
+    return call->ask.http_status == 409 ||
+           (call->ask.http_status == 500 &&
             waldo__str_search(answer, WALDO__S("container state improper"), 0) < answer.len);
 }
 
@@ -647,7 +649,7 @@ static int is_ending(const docker_call *call)
 static void on_removed(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
-    int code = machine->call.http_status;
+    int code = machine->call.ask.http_status;
 
     if (status == WALDO_OK && is_ending(&machine->call) && !machine->waiting) {
         machine->waiting = 1;

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "codec/docker_frames.h"
 #include "hand/embedded.h"
-#include "http/http.h"
+#include "http/ask.h"
 #include "json/json.h"
 #include <waldo/sys/backend.h>
 
@@ -61,18 +61,12 @@ typedef void (*docker_call_fn)(void *userdata, waldo_status status, const waldo_
 
 struct docker_call {
     docker_engine *engine;
-    waldo__transfer *transfer;
-    int http_status;
-    waldo_status failed;
-    waldo_error *failure;
     docker_call_fn done;
     waldo_status (*on_line)(void *userdata, waldo_str line);   /* of a stream of JSON lines */
     waldo_status (*on_bytes)(void *userdata, waldo_str bytes); /* of another stream */
     void *userdata;
     waldo__buf body;
-    waldo__buf answer;
-    waldo__buf path_stat;    /* header X-Docker-Container-Path-Stat, when it came */
-    waldo__task failed_task; /* what could not be begun */
+    waldo__ask ask;
 };
 
 void waldo__docker_call_init(docker_call *call, docker_engine *engine, void *userdata);

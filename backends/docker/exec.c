@@ -71,7 +71,7 @@ static void look_at_container(void *userdata);
  */
 static void fail(docker_exec *exec, waldo_status status, const waldo_error *error, const char *what)
 {
-    int code = exec->call.http_status;
+    int code = exec->call.ask.http_status;
     waldo_error *made = NULL;
 
     if (status == WALDO_OK && (code == 404 || code == 409)) {
@@ -102,7 +102,7 @@ static waldo__json *parse(const docker_exec *exec)
 {
     waldo__json *doc = NULL;
 
-    waldo__docker_parse(waldo__buf_str(&exec->call.answer), &doc, NULL);
+    waldo__docker_parse(waldo__buf_str(&exec->call.ask.answer), &doc, NULL);
     return doc;
 }
 
@@ -123,7 +123,7 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
     waldo__json *doc;
     int running;
 
-    if (status != WALDO_OK || exec->call.http_status != 200) {
+    if (status != WALDO_OK || exec->call.ask.http_status != 200) {
         fail(exec, status, error, "looking at the container");
         return;
     }
@@ -156,7 +156,7 @@ static void on_inspected(void *userdata, waldo_status status, const waldo_error 
     int running;
     int64_t code;
 
-    if (status != WALDO_OK || exec->call.http_status != 200) {
+    if (status != WALDO_OK || exec->call.ask.http_status != 200) {
         fail(exec, status, error, "asking for the exit code");
         return;
     }
@@ -225,7 +225,7 @@ static void on_stream_over(void *userdata, waldo_status status, const waldo_erro
 
     exec->call.on_bytes = NULL;
     waldo__buf_clear(&exec->call.body);
-    if (status != WALDO_OK || exec->call.http_status != 200) {
+    if (status != WALDO_OK || exec->call.ask.http_status != 200) {
         fail(exec, status, error, "running a command");
     } else if (exec->words.len > 0) {
         lost(exec, waldo__buf_str(&exec->words).ptr);
@@ -243,7 +243,7 @@ static void on_made(void *userdata, waldo_status status, const waldo_error *erro
     waldo__json *doc;
     waldo_str id;
 
-    if (status != WALDO_OK || exec->call.http_status != 201) {
+    if (status != WALDO_OK || exec->call.ask.http_status != 201) {
         fail(exec, status, error, "preparing a command");
         return;
     }

@@ -373,7 +373,7 @@ static void on_uploaded(void *userdata, waldo_status status, const waldo_error *
     plain_job *job = userdata;
     waldo_error *made = NULL;
 
-    if (status != WALDO_OK || job->upload.http_status != 200) {
+    if (status != WALDO_OK || job->upload.ask.http_status != 200) {
         status = waldo__docker_call_error(&job->upload, status, error, "giving a command its input",
                                           &made);
         finish(job, status, 0, made);

@@ -36,7 +36,7 @@ static void complete(void *userdata)
 static void on_removed(void *userdata, waldo_status status, const waldo_error *error)
 {
     query *q = userdata;
-    int code = q->call.http_status;
+    int code = q->call.ask.http_status;
 
     if (status != WALDO_OK || (code != 204 && code != 200 && code != 404 && code != 409)) {
         q->status =
@@ -99,11 +99,11 @@ static void on_list(void *userdata, waldo_status status, const waldo_error *erro
     waldo__json *doc = NULL;
     const waldo__json_value *item = NULL;
 
-    if (status != WALDO_OK || q->call.http_status != 200) {
+    if (status != WALDO_OK || q->call.ask.http_status != 200) {
         q->status =
             waldo__docker_call_error(&q->call, status, error, "listing containers", &q->error);
     } else {
-        q->status = waldo__docker_parse(waldo__buf_str(&q->call.answer), &doc, &q->error);
+        q->status = waldo__docker_parse(waldo__buf_str(&q->call.ask.answer), &doc, &q->error);
         item = waldo__json_first(waldo__json_root(doc));
     }
     if (q->status == WALDO_OK && q->id != NULL && item != NULL) {
@@ -156,7 +156,7 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
     waldo__json *doc = NULL;
     waldo_str arch;
 
-    if (status == WALDO_OK && q->call.http_status == 404) {
+    if (status == WALDO_OK && q->call.ask.http_status == 404) {
         if (q->options.pull == DOCKER_PULL_NEVER) {
             q->status =
                 waldo_error_set(&q->error, WALDO_ENOTFOUND, WALDO_CLASS_BACKEND,
@@ -164,11 +164,11 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
                                 "pull %s`",
                                 q->engine.text, q->options.image, q->options.image);
         }
-    } else if (status != WALDO_OK || q->call.http_status != 200) {
+    } else if (status != WALDO_OK || q->call.ask.http_status != 200) {
         q->status =
             waldo__docker_call_error(&q->call, status, error, "looking for the image", &q->error);
     } else {
-        q->status = waldo__docker_parse(waldo__buf_str(&q->call.answer), &doc, &q->error);
+        q->status = waldo__docker_parse(waldo__buf_str(&q->call.ask.answer), &doc, &q->error);
         arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
         if (q->status == WALDO_OK && waldo__docker_hand_for(arch) == NULL) {
             q->status =
@@ -185,7 +185,7 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
 {
     query *q = userdata;
 
-    if (status != WALDO_OK || q->call.http_status != 200) {
+    if (status != WALDO_OK || q->call.ask.http_status != 200) {
         q->status =
             waldo__docker_call_error(&q->call, status, error, "looking for a container", &q->error);
     }
@@ -208,7 +208,7 @@ static void on_ping(void *userdata, waldo_status status, const waldo_error *erro
 {
     query *q = userdata;
 
-    if (status != WALDO_OK || q->call.http_status != 200) {
+    if (status != WALDO_OK || q->call.ask.http_status != 200) {
         q->status =
             waldo__docker_call_error(&q->call, status, error, "asking for its version", &q->error);
     } else if (q->engine.version[0] == '\0') {
@@ -248,7 +248,6 @@ static void start(const waldo_backend_env *env, const waldo_backend_call *call, 
         q->status =
             waldo__docker_engine_find(&q->engine, env, waldo__str(q->options.host), &q->error);
     }
-    waldo__docker_call_init(&q->call, &q->engine, q);
     if (q->status == WALDO_OK && id != NULL) {
         q->id = waldo__strdup(id);
         q->status = q->id != NULL ? WALDO_OK : WALDO_ENOMEM;
@@ -257,6 +256,7 @@ static void start(const waldo_backend_env *env, const waldo_backend_call *call, 
         waldo__task_queue(env->loop, &q->task);
         return;
     }
+    waldo__docker_call_init(&q->call, &q->engine, q);
     waldo__docker_call_start(&q->call, "GET", "/_ping", QUICK_MS, q->deadline_ns, on_ping);
 }
 

@@ -265,7 +265,7 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
     waldo__json *doc = NULL;
     waldo_error *made = NULL;
 
-    if (status == WALDO_OK && machine->call.http_status == 404) {
+    if (status == WALDO_OK && machine->call.ask.http_status == 404) {
         if (machine->saved_run == NULL && !machine->options.find) {
             waldo__docker_make(machine);
             return;
@@ -274,11 +274,11 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
         waldo__docker_opened(machine, status, made);
         return;
     }
-    if (status != WALDO_OK || machine->call.http_status != 200) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 200) {
         waldo__docker_open_failed(machine, status, error, "looking for the container");
         return;
     }
-    status = waldo__docker_parse(waldo__buf_str(&machine->call.answer), &doc, &made);
+    status = waldo__docker_parse(waldo__buf_str(&machine->call.ask.answer), &doc, &made);
     if (status == WALDO_OK) {
         status = judge(machine, waldo__json_root(doc), &made);
     }
@@ -326,7 +326,7 @@ waldo_status waldo__docker_exec_path(const waldo_machine *machine, char *path, s
 {
     waldo__json *doc = NULL;
     waldo_status status =
-        waldo__json_parse(waldo__buf_str(&machine->call.answer), NULL, &doc, ret_err);
+        waldo__json_parse(waldo__buf_str(&machine->call.ask.answer), NULL, &doc, ret_err);
     waldo_str id = waldo__json_get_str(waldo__json_root(doc), "Id");
 
     if (status == WALDO_OK && !is_hex(id)) {
@@ -351,9 +351,9 @@ static void on_exec_made(void *userdata, waldo_status status, const waldo_error 
     int64_t until = waldo__deadline_ns(DOCKER_ATTACH_MS);
     waldo_error *made = NULL;
 
-    if (status != WALDO_OK || machine->call.http_status != 201) {
+    if (status != WALDO_OK || machine->call.ask.http_status != 201) {
         status = waldo__docker_call_error(&machine->call, status, error, hijack.what, &made);
-        status = machine->call.http_status == 409 ? WALDO_ELOST : status;
+        status = machine->call.ask.http_status == 409 ? WALDO_ELOST : status;
     } else {
         status = waldo__docker_exec_path(machine, path, sizeof path, &made);
     }
