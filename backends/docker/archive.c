@@ -160,14 +160,10 @@ void waldo__docker_op_refused(file_op *op, waldo_status status, const waldo_erro
 void waldo__docker_op_ask(file_op *op, const char *method, waldo_str path, const char *more,
                           docker_call_fn done)
 {
-    waldo__buf url = WALDO__BUF_INIT(PATHS_MAX);
-
-    waldo__buf_printf(&url, "/containers/%s/archive?path=", op->plain->container);
-    waldo__docker_escape(&url, path.len > 0 ? path : WALDO__S("/"));
-    waldo__buf_puts(&url, more);
-    waldo__docker_call_start(&op->call, method, waldo__buf_str(&url).ptr, CALL_MS, WALDO__NEVER,
-                             done);
-    waldo__buf_free(&url);
+    waldo__buf_printf(&op->call.path, "/containers/%s/archive?path=", op->plain->container);
+    waldo__docker_escape(&op->call.path, path.len > 0 ? path : WALDO__S("/"));
+    waldo__buf_puts(&op->call.path, more);
+    waldo__docker_call_start(&op->call, method, CALL_MS, WALDO__NEVER, done);
 }
 
 /* ---- looking at one path ---- */
@@ -242,13 +238,10 @@ static void on_alive(void *userdata, waldo_status status, const waldo_error *err
 static void on_looked(void *userdata, waldo_status status, const waldo_error *error)
 {
     file_op *op = userdata;
-    waldo__buf url = WALDO__BUF_INIT(PATHS_MAX);
 
     if (status == WALDO_OK && op->call.ask.http_status == 404) {
-        waldo__buf_printf(&url, "/containers/%s/json", op->plain->container);
-        waldo__docker_call_start(&op->call, "GET", waldo__buf_str(&url).ptr, CALL_MS, WALDO__NEVER,
-                                 on_alive);
-        waldo__buf_free(&url);
+        waldo__buf_printf(&op->call.path, "/containers/%s/json", op->plain->container);
+        waldo__docker_call_start(&op->call, "GET", CALL_MS, WALDO__NEVER, on_alive);
     } else if (status == WALDO_OK && op->call.ask.http_status != 200) {
         op->looked(op, WALDO_EPATH, NULL);
     } else if (status != WALDO_OK) {

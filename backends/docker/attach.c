@@ -80,8 +80,8 @@ static void on_made(void *userdata, waldo_status status, const waldo_error *erro
     }
     waldo__buf_clear(&machine->call.body);
     waldo__buf_puts(&machine->call.body, "{\"Detach\":true,\"Tty\":false}");
-    waldo__docker_call_start(&machine->call, "POST", path, DOCKER_QUICK_MS, machine->deadline_ns,
-                             on_run);
+    waldo__buf_puts(&machine->call.path, path);
+    waldo__docker_call_start(&machine->call, "POST", DOCKER_QUICK_MS, machine->deadline_ns, on_run);
 }
 
 static void put_user(const docker_options *options, char *out, size_t size)

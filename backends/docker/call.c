@@ -10,8 +10,10 @@ enum { BODY_MAX = 1024 * 1024, ANSWER_MAX = 16 * 1024 * 1024, URL_MAX = 16 * 102
 
 void waldo__docker_call_init(docker_call *call, docker_engine *engine, void *userdata)
 {
-    *call =
-        (docker_call){ .engine = engine, .body = WALDO__BUF_INIT(BODY_MAX), .userdata = userdata };
+    *call = (docker_call){ .engine = engine,
+                           .body = WALDO__BUF_INIT(BODY_MAX),
+                           .path = WALDO__BUF_INIT(URL_MAX),
+                           .userdata = userdata };
     waldo__ask_init(&call->ask, engine->env->loop, engine->env->http, ANSWER_MAX, call);
 }
 
@@ -19,6 +21,7 @@ void waldo__docker_call_free(docker_call *call)
 {
     waldo__ask_free(&call->ask);
     waldo__buf_free(&call->body);
+    waldo__buf_free(&call->path);
 }
 
 /* What the headers tell about the engine. */
@@ -78,11 +81,12 @@ static void on_done(void *userdata, waldo_status status, const waldo_error *erro
     waldo_error_free(made);
 }
 
-void waldo__docker_call_start(docker_call *call, const char *method, const char *path, int64_t ms,
+void waldo__docker_call_start(docker_call *call, const char *method, int64_t ms,
                               int64_t deadline_ns, docker_call_fn done)
 {
     const docker_engine *engine = call->engine;
     int64_t own = ms > 0 ? waldo__deadline_ns(ms) : WALDO__NEVER;
+    waldo_str path = waldo__buf_str(&call->path);
     waldo__buf url = WALDO__BUF_INIT(URL_MAX);
     int archive = strcmp(method, "PUT") == 0;
     waldo__http_request request = { .method = method,
@@ -95,6 +99,7 @@ void waldo__docker_call_start(docker_call *call, const char *method, const char 
                                                                          : WALDO__REPLAY_IF_UNSENT,
                                     .deadline_ns = own < deadline_ns ? own : deadline_ns };
 
+    url.status = call->path.status;
     if (engine->path[0] != '\0') {
         waldo__buf_puts(&url, "http://localhost");
     } else {
@@ -102,10 +107,10 @@ void waldo__docker_call_start(docker_call *call, const char *method, const char 
                           strchr(engine->host, ':') != NULL ? "http://[%s]:%d%s" : "http://%s:%d%s",
                           engine->host, engine->port, engine->prefix);
     }
-    if (strcmp(path, "/_ping") != 0) {
+    if (!waldo__str_is(path, "/_ping")) {
         waldo__buf_printf(&url, "/v%s", engine->version);
     }
-    waldo__buf_puts(&url, path);
+    waldo__buf_add_str(&url, path);
     request.url = waldo__buf_str(&url).ptr;
     call->done = done;
     call->ask.on_bytes = call->on_bytes != NULL  ? take_bytes
@@ -113,6 +118,7 @@ void waldo__docker_call_start(docker_call *call, const char *method, const char 
                                                  : NULL;
     waldo__ask_start(&call->ask, &request, url.status != WALDO_OK ? url.status : call->body.status,
                      on_done);
+    waldo__buf_clear(&call->path);
     waldo__buf_free(&url);
 }
 

@@ -191,17 +191,13 @@ static void tell_over(void *userdata, waldo_status status, const waldo_error *er
 /* The stream's end; the engine is asked why. */
 static void stream_over(docker_channel *ch)
 {
-    waldo__buf path = WALDO__BUF_INIT(DOCKER_PATH_MAX);
-
     if (ch->stage >= OVER) {
         return;
     }
     ch->stage = OVER;
     update(ch);
-    waldo__buf_printf(&path, "/containers/%s/json", ch->container);
-    waldo__docker_call_start(&ch->why, "GET", waldo__buf_str(&path).ptr, WHY_MS, WALDO__NEVER,
-                             tell_over);
-    waldo__buf_free(&path);
+    waldo__buf_printf(&ch->why.path, "/containers/%s/json", ch->container);
+    waldo__docker_call_start(&ch->why, "GET", WHY_MS, WALDO__NEVER, tell_over);
 }
 
 /* ---- attaching ---- */

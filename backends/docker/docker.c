@@ -62,12 +62,8 @@ void waldo__docker_open_failed(waldo_machine *machine, waldo_status status,
 void waldo__docker_begin(waldo_machine *machine, const char *method, const char *what, int64_t ms,
                          docker_call_fn done)
 {
-    waldo__buf path = WALDO__BUF_INIT(4096);
-
-    waldo__buf_printf(&path, "/containers/%s%s", machine->name, what);
-    waldo__docker_call_start(&machine->call, method, waldo__buf_str(&path).ptr, ms,
-                             machine->deadline_ns, done);
-    waldo__buf_free(&path);
+    waldo__buf_printf(&machine->call.path, "/containers/%s%s", machine->name, what);
+    waldo__docker_call_start(&machine->call, method, ms, machine->deadline_ns, done);
 }
 
 /* The shell is there. */
@@ -294,19 +290,16 @@ void waldo__docker_inject(waldo_machine *machine)
 
 void waldo__docker_create(waldo_machine *machine)
 {
-    waldo__buf path = WALDO__BUF_INIT(4096);
-
     waldo__buf_clear(&machine->call.body);
     waldo__docker_put_create(&machine->options, &machine->engine, &machine->call.body);
-    waldo__buf_printf(&path, "/containers/create?name=%s", machine->name);
+    waldo__buf_printf(&machine->call.path, "/containers/create?name=%s", machine->name);
     if (machine->options.platform != NULL) {
-        waldo__buf_puts(&path, "&platform=");
-        waldo__docker_escape(&path, waldo__str(machine->options.platform));
+        waldo__buf_puts(&machine->call.path, "&platform=");
+        waldo__docker_escape(&machine->call.path, waldo__str(machine->options.platform));
     }
     machine->created = machine->creating = 1;
-    waldo__docker_call_start(&machine->call, "POST", waldo__buf_str(&path).ptr, DOCKER_SLOW_MS,
-                             machine->deadline_ns, on_created);
-    waldo__buf_free(&path);
+    waldo__docker_call_start(&machine->call, "POST", DOCKER_SLOW_MS, machine->deadline_ns,
+                             on_created);
 }
 
 /* ---- the image ---- */
@@ -367,16 +360,12 @@ static void on_pulled(void *userdata, waldo_status status, const waldo_error *er
 
 static void pull(waldo_machine *machine)
 {
-    waldo__buf path = WALDO__BUF_INIT(4096);
-
     machine->pulled = 1;
     machine->call.on_line = on_progress;
-    waldo__docker_put_pull_path(&machine->options, &path);
+    waldo__docker_put_pull_path(&machine->options, &machine->call.path);
     waldo__log(machine->engine.env->loop, WALDO_LOG_INFO, "docker", "pulling %s",
                machine->options.image);
-    waldo__docker_call_start(&machine->call, "POST", waldo__buf_str(&path).ptr, 0,
-                             machine->deadline_ns, on_pulled);
-    waldo__buf_free(&path);
+    waldo__docker_call_start(&machine->call, "POST", 0, machine->deadline_ns, on_pulled);
 }
 
 static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
@@ -457,14 +446,11 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
 
 static void look_at_image(waldo_machine *machine)
 {
-    waldo__buf path = WALDO__BUF_INIT(4096);
-
-    waldo__buf_puts(&path, "/images/");
-    waldo__docker_escape(&path, waldo__str(machine->options.image));
-    waldo__buf_puts(&path, "/json");
-    waldo__docker_call_start(&machine->call, "GET", waldo__buf_str(&path).ptr, DOCKER_QUICK_MS,
-                             machine->deadline_ns, on_image);
-    waldo__buf_free(&path);
+    waldo__buf_puts(&machine->call.path, "/images/");
+    waldo__docker_escape(&machine->call.path, waldo__str(machine->options.image));
+    waldo__buf_puts(&machine->call.path, "/json");
+    waldo__docker_call_start(&machine->call, "GET", DOCKER_QUICK_MS, machine->deadline_ns,
+                             on_image);
 }
 
 void waldo__docker_make(waldo_machine *machine)
@@ -544,8 +530,8 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
         return status;
     }
     *ret_machine = machine;
-    waldo__docker_call_start(&machine->call, "GET", "/_ping", DOCKER_PING_MS, machine->deadline_ns,
-                             on_ping);
+    waldo__buf_puts(&machine->call.path, "/_ping");
+    waldo__docker_call_start(&machine->call, "GET", DOCKER_PING_MS, machine->deadline_ns, on_ping);
     return WALDO_OK;
 }
 

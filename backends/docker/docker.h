@@ -65,6 +65,7 @@ struct docker_call {
     waldo_status (*on_line)(void *userdata, waldo_str line);   /* of a stream of JSON lines */
     waldo_status (*on_bytes)(void *userdata, waldo_str bytes); /* of another stream */
     void *userdata;
+    waldo__buf path; /* follows the version prefix, but for /_ping; empty again when it was sent */
     waldo__buf body;
     waldo__ask ask;
 };
@@ -73,10 +74,10 @@ void waldo__docker_call_init(docker_call *call, docker_engine *engine, void *use
 void waldo__docker_call_free(docker_call *call); /* nothing is called any more */
 
 /*
- * Send call->body. path follows the version prefix, but for /_ping. The peer has until the deadline
- * and at most ms (0: no limit of its own).
+ * Send call->body to call->path; what is not whole ends with its status. The peer has until the
+ * deadline and at most ms (0: no limit of its own).
  */
-void waldo__docker_call_start(docker_call *call, const char *method, const char *path, int64_t ms,
+void waldo__docker_call_start(docker_call *call, const char *method, int64_t ms,
                               int64_t deadline_ns, docker_call_fn done);
 
 /* Set an error for an answer that is not what was hoped for; what: "creating the container". */

@@ -108,12 +108,8 @@ static waldo__json *parse(const docker_exec *exec)
 
 static void look(docker_exec *exec, const char *kind, const char *id, docker_call_fn done)
 {
-    waldo__buf path = WALDO__BUF_INIT(1024);
-
-    waldo__buf_printf(&path, "/%s/%s/json", kind, id);
-    waldo__docker_call_start(&exec->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS, WALDO__NEVER,
-                             done);
-    waldo__buf_free(&path);
+    waldo__buf_printf(&exec->call.path, "/%s/%s/json", kind, id);
+    waldo__docker_call_start(&exec->call, "GET", QUICK_MS, WALDO__NEVER, done);
 }
 
 /* Was it this command, or its whole container? Only the container's own state tells. */
@@ -239,7 +235,6 @@ static void on_stream_over(void *userdata, waldo_status status, const waldo_erro
 static void on_made(void *userdata, waldo_status status, const waldo_error *error)
 {
     docker_exec *exec = userdata;
-    waldo__buf path = WALDO__BUF_INIT(1024);
     waldo__json *doc;
     waldo_str id;
 
@@ -262,10 +257,8 @@ static void on_made(void *userdata, waldo_status status, const waldo_error *erro
     waldo__buf_clear(&exec->call.body);
     waldo__buf_puts(&exec->call.body, "{\"Detach\":false,\"Tty\":false}");
     exec->call.on_bytes = on_bytes;
-    waldo__buf_printf(&path, "/exec/%s/start", exec->id);
-    waldo__docker_call_start(&exec->call, "POST", waldo__buf_str(&path).ptr, 0, WALDO__NEVER,
-                             on_stream_over);
-    waldo__buf_free(&path);
+    waldo__buf_printf(&exec->call.path, "/exec/%s/start", exec->id);
+    waldo__docker_call_start(&exec->call, "POST", 0, WALDO__NEVER, on_stream_over);
 }
 
 void waldo__docker_exec_init(docker_exec *exec, docker_engine *engine, const char *container,
@@ -292,12 +285,8 @@ void waldo__docker_exec_start(docker_exec *exec,
                               void (*on_output)(void *userdata, int stream, waldo_str bytes),
                               docker_exec_fn done)
 {
-    waldo__buf path = WALDO__BUF_INIT(1024);
-
     exec->on_output = on_output;
     exec->done = done;
-    waldo__buf_printf(&path, "/containers/%s/exec", exec->container);
-    waldo__docker_call_start(&exec->call, "POST", waldo__buf_str(&path).ptr, QUICK_MS, WALDO__NEVER,
-                             on_made);
-    waldo__buf_free(&path);
+    waldo__buf_printf(&exec->call.path, "/containers/%s/exec", exec->container);
+    waldo__docker_call_start(&exec->call, "POST", QUICK_MS, WALDO__NEVER, on_made);
 }

@@ -102,17 +102,13 @@ static void on_ended(void *userdata, waldo_status status, const waldo_error *err
 
 void waldo__docker_plain_end(docker_plain *plain, const char *why)
 {
-    waldo__buf path = WALDO__BUF_INIT(1024);
-
     if (plain->ending) {
         return;
     }
     plain->ending = 1;
     snprintf(plain->lost, sizeof plain->lost, "%s", why);
-    waldo__buf_printf(&path, "/containers/%s/kill?signal=SIGKILL", plain->container);
-    waldo__docker_call_start(&plain->ender, "POST", waldo__buf_str(&path).ptr, PUT_MS, WALDO__NEVER,
-                             on_ended);
-    waldo__buf_free(&path);
+    waldo__buf_printf(&plain->ender.path, "/containers/%s/kill?signal=SIGKILL", plain->container);
+    waldo__docker_call_start(&plain->ender, "POST", PUT_MS, WALDO__NEVER, on_ended);
 }
 
 /* ---- the end of a command ---- */
@@ -392,16 +388,13 @@ static void upload(plain_job *job, waldo_str bytes)
                                .gid = job->plain->gid,
                                .mtime_s = waldo__wall_ms() / 1000,
                                .bytes = bytes };
-    waldo__buf path = WALDO__BUF_INIT(1024);
 
     snprintf(job->input, sizeof job->input, ".waldo-input-%u", ++job->plain->inputs);
     waldo__buf_init(&job->upload.body, bytes.len + 4096);
     waldo__tar_put(&job->upload.body, &entry);
     waldo__tar_end(&job->upload.body);
-    waldo__buf_printf(&path, "/containers/%s/archive?path=/tmp", job->plain->container);
-    waldo__docker_call_start(&job->upload, "PUT", waldo__buf_str(&path).ptr, PUT_MS, WALDO__NEVER,
-                             on_uploaded);
-    waldo__buf_free(&path);
+    waldo__buf_printf(&job->upload.path, "/containers/%s/archive?path=/tmp", job->plain->container);
+    waldo__docker_call_start(&job->upload, "PUT", PUT_MS, WALDO__NEVER, on_uploaded);
 }
 
 /*

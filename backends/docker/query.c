@@ -47,14 +47,10 @@ static void on_removed(void *userdata, waldo_status status, const waldo_error *e
 
 static void destroy(query *q)
 {
-    waldo__buf path = WALDO__BUF_INIT(4096);
-
-    waldo__buf_puts(&path, "/containers/");
-    waldo__docker_escape(&path, waldo__str(q->id));
-    waldo__buf_puts(&path, "?force=1&v=1");
-    waldo__docker_call_start(&q->call, "DELETE", waldo__buf_str(&path).ptr, 0, q->deadline_ns,
-                             on_removed);
-    waldo__buf_free(&path);
+    waldo__buf_puts(&q->call.path, "/containers/");
+    waldo__docker_escape(&q->call.path, waldo__str(q->id));
+    waldo__buf_puts(&q->call.path, "?force=1&v=1");
+    waldo__docker_call_start(&q->call, "DELETE", 0, q->deadline_ns, on_removed);
 }
 
 static waldo_machine_state state_of(waldo_str state)
@@ -127,7 +123,6 @@ static void on_list(void *userdata, waldo_status status, const waldo_error *erro
 /* Only containers with our label, so that no id can end another's. */
 static void list(query *q)
 {
-    waldo__buf path = WALDO__BUF_INIT(4096);
     waldo__buf filters = WALDO__BUF_INIT(1024);
     waldo__json_writer jw;
 
@@ -142,12 +137,11 @@ static void list(query *q)
         waldo__jw_end(&jw, ']');
     }
     waldo__jw_end(&jw, '}');
-    waldo__buf_puts(&path, "/containers/json?all=1&filters=");
-    waldo__docker_escape(&path, waldo__buf_str(&filters));
-    waldo__docker_call_start(&q->call, "GET", waldo__buf_str(&path).ptr, 0, q->deadline_ns,
-                             on_list);
+    q->call.path.status = filters.status; /* half of a filter would let others through */
+    waldo__buf_puts(&q->call.path, "/containers/json?all=1&filters=");
+    waldo__docker_escape(&q->call.path, waldo__buf_str(&filters));
+    waldo__docker_call_start(&q->call, "GET", 0, q->deadline_ns, on_list);
     waldo__buf_free(&filters);
-    waldo__buf_free(&path);
 }
 
 static void on_image(void *userdata, waldo_status status, const waldo_error *error)
@@ -194,14 +188,10 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
 
 static void look_at(query *q, const char *kind, const char *name, docker_call_fn done)
 {
-    waldo__buf path = WALDO__BUF_INIT(4096);
-
-    waldo__buf_printf(&path, "/%s/", kind);
-    waldo__docker_escape(&path, waldo__str(name));
-    waldo__buf_puts(&path, "/json");
-    waldo__docker_call_start(&q->call, "GET", waldo__buf_str(&path).ptr, QUICK_MS, q->deadline_ns,
-                             done);
-    waldo__buf_free(&path);
+    waldo__buf_printf(&q->call.path, "/%s/", kind);
+    waldo__docker_escape(&q->call.path, waldo__str(name));
+    waldo__buf_puts(&q->call.path, "/json");
+    waldo__docker_call_start(&q->call, "GET", QUICK_MS, q->deadline_ns, done);
 }
 
 static void on_ping(void *userdata, waldo_status status, const waldo_error *error)
@@ -257,7 +247,8 @@ static void start(const waldo_backend_env *env, const waldo_backend_call *call, 
         return;
     }
     waldo__docker_call_init(&q->call, &q->engine, q);
-    waldo__docker_call_start(&q->call, "GET", "/_ping", QUICK_MS, q->deadline_ns, on_ping);
+    waldo__buf_puts(&q->call.path, "/_ping");
+    waldo__docker_call_start(&q->call, "GET", QUICK_MS, q->deadline_ns, on_ping);
 }
 
 void waldo__docker_probe(const waldo_backend_env *env, const waldo_backend_call *call,

@@ -13,6 +13,7 @@ import pytest
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 EXEC = BUILD / "tests" / "contract" / "exec-tool"
+TOOL = BUILD / "tests" / "docker" / "docker-tool"
 HAND = BUILD / "src" / "hand" / "waldo-hand"
 
 
@@ -519,6 +520,19 @@ def test_pull_that_brings_nothing(stand_in):
     stand_in.answers["GET /images/image/json"] = MISSING
     stand_in.answers["POST /images/create"] = progress({"status": "odd"})
     fails(stand_in, "looking for the image", "No such image", options=",pull=missing")
+
+
+def test_a_long_name_is_asked_for_whole(stand_in):
+    stand_in.answers[f"GET /images/{'a%2F' * 1900}b/json"] = MISSING
+    fails(stand_in, "not found", image="a/" * 1900 + "b", options=",pull=never")
+    assert stand_in.asked == ["GET /_ping", f"GET /v1.41/images/{'a%2F' * 1900}b/json"]
+
+
+def test_an_id_that_fits_no_request_is_not_asked_for(stand_in):
+    done = subprocess.run([TOOL, "destroy", "a" * 2000], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, "DOCKER_HOST": f"unix://{stand_in.path}"})
+    assert done.returncode != 0 and done.stdout.startswith("WALDO_ETOOBIG "), done
+    assert stand_in.asked == ["GET /_ping"]
 
 
 # ---- the stream
