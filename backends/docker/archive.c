@@ -161,7 +161,7 @@ void waldo__docker_op_ask(file_op *op, const char *method, waldo_str path, const
                           docker_call_fn done)
 {
     waldo__buf_printf(&op->call.path, "/containers/%s/archive?path=", op->plain->container);
-    waldo__docker_escape(&op->call.path, path.len > 0 ? path : WALDO__S("/"));
+    waldo__buf_url(&op->call.path, path.len > 0 ? path : WALDO__S("/"));
     waldo__buf_puts(&op->call.path, more);
     waldo__docker_call_start(&op->call, method, CALL_MS, WALDO__NEVER, done);
 }

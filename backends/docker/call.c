@@ -184,17 +184,3 @@ waldo_status waldo__docker_call_error(const docker_call *call, waldo_status stat
     waldo__buf_free(&said);
     return status;
 }
-
-void waldo__docker_escape(waldo__buf *out, waldo_str text)
-{
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] != '\0' && strchr(plain, text.ptr[i]) != NULL) {
-            waldo__buf_putc(out, text.ptr[i]);
-        } else {
-            waldo__buf_printf(out, "%%%02X", (unsigned)(unsigned char)text.ptr[i]);
-        }
-    }
-}

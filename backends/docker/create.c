@@ -467,12 +467,12 @@ waldo_status waldo__docker_put_pull_path(const docker_options *options, waldo__b
         name.len = colon - 1;
     }
     waldo__buf_puts(out, "/images/create?fromImage=");
-    waldo__docker_escape(out, name);
+    waldo__buf_url(out, name);
     waldo__buf_puts(out, "&tag=");
-    waldo__docker_escape(out, tag);
+    waldo__buf_url(out, tag);
     if (options->platform != NULL) {
         waldo__buf_puts(out, "&platform=");
-        waldo__docker_escape(out, waldo__str(options->platform));
+        waldo__buf_url(out, waldo__str(options->platform));
     }
     return out->status;
 }

@@ -295,7 +295,7 @@ void waldo__docker_create(waldo_machine *machine)
     waldo__buf_printf(&machine->call.path, "/containers/create?name=%s", machine->name);
     if (machine->options.platform != NULL) {
         waldo__buf_puts(&machine->call.path, "&platform=");
-        waldo__docker_escape(&machine->call.path, waldo__str(machine->options.platform));
+        waldo__buf_url(&machine->call.path, waldo__str(machine->options.platform));
     }
     machine->created = machine->creating = 1;
     waldo__docker_call_start(&machine->call, "POST", DOCKER_SLOW_MS, machine->deadline_ns,
@@ -447,7 +447,7 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
 static void look_at_image(waldo_machine *machine)
 {
     waldo__buf_puts(&machine->call.path, "/images/");
-    waldo__docker_escape(&machine->call.path, waldo__str(machine->options.image));
+    waldo__buf_url(&machine->call.path, waldo__str(machine->options.image));
     waldo__buf_puts(&machine->call.path, "/json");
     waldo__docker_call_start(&machine->call, "GET", DOCKER_QUICK_MS, machine->deadline_ns,
                              on_image);

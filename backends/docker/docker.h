@@ -91,8 +91,6 @@ waldo_status waldo__docker_parse(waldo_str text, waldo__json **ret_doc, waldo_er
 /* What the engine says in an error body: JSON with a message, or plain text. */
 void waldo__docker_call_message(const docker_call *call, waldo__buf *out);
 
-void waldo__docker_escape(waldo__buf *out, waldo_str text); /* for a URL */
-
 /* ---- what a container is to be (create.c) ---- */
 
 typedef enum docker_pull { DOCKER_PULL_NEVER, DOCKER_PULL_MISSING, DOCKER_PULL_ALWAYS } docker_pull;

@@ -48,7 +48,7 @@ static void on_removed(void *userdata, waldo_status status, const waldo_error *e
 static void destroy(query *q)
 {
     waldo__buf_puts(&q->call.path, "/containers/");
-    waldo__docker_escape(&q->call.path, waldo__str(q->id));
+    waldo__buf_url(&q->call.path, waldo__str(q->id));
     waldo__buf_puts(&q->call.path, "?force=1&v=1");
     waldo__docker_call_start(&q->call, "DELETE", 0, q->deadline_ns, on_removed);
 }
@@ -139,7 +139,7 @@ static void list(query *q)
     waldo__jw_end(&jw, '}');
     q->call.path.status = filters.status; /* half of a filter would let others through */
     waldo__buf_puts(&q->call.path, "/containers/json?all=1&filters=");
-    waldo__docker_escape(&q->call.path, waldo__buf_str(&filters));
+    waldo__buf_url(&q->call.path, waldo__buf_str(&filters));
     waldo__docker_call_start(&q->call, "GET", 0, q->deadline_ns, on_list);
     waldo__buf_free(&filters);
 }
@@ -189,7 +189,7 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
 static void look_at(query *q, const char *kind, const char *name, docker_call_fn done)
 {
     waldo__buf_printf(&q->call.path, "/%s/", kind);
-    waldo__docker_escape(&q->call.path, waldo__str(name));
+    waldo__buf_url(&q->call.path, waldo__str(name));
     waldo__buf_puts(&q->call.path, "/json");
     waldo__docker_call_start(&q->call, "GET", QUICK_MS, q->deadline_ns, done);
 }

@@ -46,11 +46,7 @@ void waldo__e2b_put_list(waldo__buf *out, const char *key, const char *value, wa
     waldo__buf_clear(out);
     waldo__buf_printf(out, "/v2/sandboxes?metadata=%s%%3D%s&state=running,paused&limit=100%s", key,
                       value, next.len > 0 ? "&nextToken=" : "");
-    for (size_t i = 0; i < next.len; i++) {
-        waldo__buf_printf(
-            out, waldo__str_made_of(waldo__slice(next.ptr + i, 1), "-._~") ? "%c" : "%%%02X",
-            (unsigned)(unsigned char)next.ptr[i]);
-    }
+    waldo__buf_url(out, next);
 }
 
 /* ---- a list ---- */

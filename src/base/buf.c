@@ -192,6 +192,18 @@ waldo_status waldo__buf_int(waldo__buf *buf, int64_t value)
     return waldo__buf_add(buf, digits + at, sizeof digits - at);
 }
 
+waldo_status waldo__buf_url(waldo__buf *buf, waldo_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (waldo__str_made_of(waldo__slice(text.ptr + i, 1), "-._~")) {
+            waldo__buf_putc(buf, text.ptr[i]);
+        } else {
+            waldo__buf_printf(buf, "%%%02X", (unsigned)(unsigned char)text.ptr[i]);
+        }
+    }
+    return buf->status;
+}
+
 void waldo__buf_consume(waldo__buf *buf, size_t len)
 {
     if (len == 0) {

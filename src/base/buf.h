@@ -35,7 +35,8 @@ waldo_status waldo__buf_add(waldo__buf *buf, const void *bytes, size_t len);
 waldo_status waldo__buf_add_str(waldo__buf *buf, waldo_str text);
 waldo_status waldo__buf_puts(waldo__buf *buf, const char *text);
 waldo_status waldo__buf_putc(waldo__buf *buf, char byte);
-waldo_status waldo__buf_int(waldo__buf *buf, int64_t value); /* in decimal */
+waldo_status waldo__buf_int(waldo__buf *buf, int64_t value);  /* in decimal */
+waldo_status waldo__buf_url(waldo__buf *buf, waldo_str text); /* escaped for a part of a URL */
 waldo_status waldo__buf_printf(waldo__buf *buf, const char *format, ...) WALDO_PRINTF(2, 3);
 waldo_status waldo__buf_vprintf(waldo__buf *buf, const char *format, va_list args)
     WALDO_PRINTF(2, 0);

@@ -156,6 +156,21 @@ static void prints_at_the_edge_of_its_room(void **state)
     }
 }
 
+static void escapes_for_a_url(void **state)
+{
+    static const char all[] = "\0\x01 az-AZ_09.~!*'();:@&=+$,/?#[]%\"<>\\^`{|}\x7f\x80\xff";
+    waldo__buf buf = WALDO__BUF_INIT(200);
+
+    (void)state;
+    assert_int_equal(waldo__buf_url(&buf, waldo__slice(all, sizeof all - 1)), WALDO_OK);
+    assert_string_equal(buf.ptr, "%00%01%20az-AZ_09.~%21%2A%27%28%29%3B%3A%40%26%3D%2B%24%2C%2F%3F"
+                                 "%23%5B%5D%25%22%3C%3E%5C%5E%60%7B%7C%7D%7F%80%FF");
+    waldo__buf_free(&buf);
+    buf.max = 4;
+    assert_int_equal(waldo__buf_url(&buf, WALDO__S("a//")), WALDO_ETOOBIG);
+    waldo__buf_free(&buf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +183,7 @@ int main(void)
         cmocka_unit_test(drops_from_both_ends),
         cmocka_unit_test(gives_its_content_away),
         cmocka_unit_test(prints_at_the_edge_of_its_room),
+        cmocka_unit_test(escapes_for_a_url),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);
