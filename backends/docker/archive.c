@@ -221,8 +221,7 @@ static void on_alive(void *userdata, waldo_status status, const waldo_error *err
     int running = 0;
 
     if (status == WALDO_OK && op->call.ask.http_status == 200 &&
-        waldo__json_parse(waldo__buf_str(&op->call.ask.answer),
-                          &(waldo__json_limits){ .allow_duplicates = 1 }, &doc, NULL) == WALDO_OK) {
+        waldo__json_parse_answer(waldo__buf_str(&op->call.ask.answer), &doc, NULL) == WALDO_OK) {
         running =
             waldo__json_get_bool(waldo__json_get(waldo__json_root(doc), "State"), "Running", 0);
     }

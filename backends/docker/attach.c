@@ -222,7 +222,7 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
         waldo__docker_open_failed(machine, status, error, "looking for the container of attach=");
         return;
     }
-    status = waldo__docker_parse(waldo__buf_str(&machine->call.ask.answer), &doc, &made);
+    status = waldo__json_parse_answer(waldo__buf_str(&machine->call.ask.answer), &doc, &made);
     if (status == WALDO_OK) {
         status = take(machine, waldo__json_root(doc), &made);
     }

@@ -122,13 +122,6 @@ void waldo__docker_call_start(docker_call *call, const char *method, int64_t ms,
     waldo__buf_free(&url);
 }
 
-waldo_status waldo__docker_parse(waldo_str text, waldo__json **ret_doc, waldo_error **ret_err)
-{
-    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
-
-    return waldo__json_parse(text, &limits, ret_doc, ret_err);
-}
-
 void waldo__docker_call_message(const docker_call *call, waldo__buf *out)
 {
     waldo_str text = waldo__str_trim(waldo__buf_str(&call->ask.answer));

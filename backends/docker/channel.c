@@ -124,7 +124,7 @@ static void describe_end(const docker_channel *ch, waldo__buf *out)
     const waldo__json_value *state;
 
     if (ch->why.ask.http_status != 200 ||
-        waldo__docker_parse(waldo__buf_str(&ch->why.ask.answer), &doc, NULL) != WALDO_OK) {
+        waldo__json_parse_answer(waldo__buf_str(&ch->why.ask.answer), &doc, NULL) != WALDO_OK) {
         waldo__buf_puts(out, "the container ended and is gone");
         return;
     }

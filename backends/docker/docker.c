@@ -181,7 +181,7 @@ static waldo_status read_created(waldo_machine *machine, waldo_error **ret_err)
     waldo__json *doc = NULL;
     waldo_str warning;
     waldo_status status =
-        waldo__docker_parse(waldo__buf_str(&machine->call.ask.answer), &doc, ret_err);
+        waldo__json_parse_answer(waldo__buf_str(&machine->call.ask.answer), &doc, ret_err);
     const waldo__json_value *item =
         waldo__json_first(waldo__json_get(waldo__json_root(doc), "Warnings"));
 
@@ -213,8 +213,7 @@ static void on_looked_at(void *userdata, waldo_status status, const waldo_error 
         waldo__docker_open_failed(machine, status, error, "looking at the container");
         return;
     }
-    status = waldo__json_parse(waldo__buf_str(&machine->call.ask.answer),
-                               &(waldo__json_limits){ .allow_duplicates = 1 }, &doc, &made);
+    status = waldo__json_parse_answer(waldo__buf_str(&machine->call.ask.answer), &doc, &made);
     if (status == WALDO_OK) {
         status = waldo__docker_check_taken(
             &machine->options, waldo__json_get(waldo__json_root(doc), "HostConfig"), &made);
@@ -316,7 +315,7 @@ static waldo_status on_progress(void *userdata, waldo_str line)
     waldo_str status;
     waldo_str layer;
 
-    if (waldo__str_trim(line).len == 0 || waldo__docker_parse(line, &doc, NULL) != WALDO_OK) {
+    if (waldo__str_trim(line).len == 0 || waldo__json_parse_answer(line, &doc, NULL) != WALDO_OK) {
         return WALDO_OK;
     }
     root = waldo__json_root(doc);
@@ -373,7 +372,7 @@ static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
     const waldo__hand_program *one = waldo__docker_hand_for(WALDO__S(""));
     waldo__json *doc = NULL;
     waldo_status status =
-        waldo__docker_parse(waldo__buf_str(&machine->call.ask.answer), &doc, ret_err);
+        waldo__json_parse_answer(waldo__buf_str(&machine->call.ask.answer), &doc, ret_err);
     waldo_str arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
     waldo_str os = waldo__json_get_str(waldo__json_root(doc), "Os");
 

@@ -85,9 +85,6 @@ waldo_status waldo__docker_call_error(const docker_call *call, waldo_status stat
                                       const waldo_error *error, const char *what,
                                       waldo_error **ret_err);
 
-/* An engine's JSON: sound, but it may say a thing twice and hold halves of characters. */
-waldo_status waldo__docker_parse(waldo_str text, waldo__json **ret_doc, waldo_error **ret_err);
-
 /* What the engine says in an error body: JSON with a message, or plain text. */
 void waldo__docker_call_message(const docker_call *call, waldo__buf *out);
 

@@ -102,7 +102,7 @@ static waldo__json *parse(const docker_exec *exec)
 {
     waldo__json *doc = NULL;
 
-    waldo__docker_parse(waldo__buf_str(&exec->call.ask.answer), &doc, NULL);
+    waldo__json_parse_answer(waldo__buf_str(&exec->call.ask.answer), &doc, NULL);
     return doc;
 }
 

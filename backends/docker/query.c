@@ -99,7 +99,7 @@ static void on_list(void *userdata, waldo_status status, const waldo_error *erro
         q->status =
             waldo__docker_call_error(&q->call, status, error, "listing containers", &q->error);
     } else {
-        q->status = waldo__docker_parse(waldo__buf_str(&q->call.ask.answer), &doc, &q->error);
+        q->status = waldo__json_parse_answer(waldo__buf_str(&q->call.ask.answer), &doc, &q->error);
         item = waldo__json_first(waldo__json_root(doc));
     }
     if (q->status == WALDO_OK && q->id != NULL && item != NULL) {
@@ -162,7 +162,7 @@ static void on_image(void *userdata, waldo_status status, const waldo_error *err
         q->status =
             waldo__docker_call_error(&q->call, status, error, "looking for the image", &q->error);
     } else {
-        q->status = waldo__docker_parse(waldo__buf_str(&q->call.ask.answer), &doc, &q->error);
+        q->status = waldo__json_parse_answer(waldo__buf_str(&q->call.ask.answer), &doc, &q->error);
         arch = waldo__json_get_str(waldo__json_root(doc), "Architecture");
         if (q->status == WALDO_OK && waldo__docker_hand_for(arch) == NULL) {
             q->status =

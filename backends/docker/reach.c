@@ -278,7 +278,7 @@ static void on_container(void *userdata, waldo_status status, const waldo_error 
         waldo__docker_open_failed(machine, status, error, "looking for the container");
         return;
     }
-    status = waldo__docker_parse(waldo__buf_str(&machine->call.ask.answer), &doc, &made);
+    status = waldo__json_parse_answer(waldo__buf_str(&machine->call.ask.answer), &doc, &made);
     if (status == WALDO_OK) {
         status = judge(machine, waldo__json_root(doc), &made);
     }

@@ -95,9 +95,7 @@ static waldo_status refused(const waldo__api_call *call, waldo_error **ret_err)
 waldo_status waldo__api_parse(const waldo__api_call *call, waldo__json **ret_doc,
                               waldo_error **ret_err)
 {
-    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
-
-    return waldo__json_parse(waldo__buf_str(&call->ask.answer), &limits, ret_doc, ret_err);
+    return waldo__json_parse_answer(waldo__buf_str(&call->ask.answer), ret_doc, ret_err);
 }
 
 /* ---- sending ---- */

@@ -28,6 +28,8 @@ typedef struct waldo__json_limits {
  */
 waldo_status waldo__json_parse(waldo_str text, const waldo__json_limits *limits,
                                waldo__json **ret_doc, waldo_error **ret_err);
+/* A server's: sound, but it may say a thing twice and hold halves of characters. */
+waldo_status waldo__json_parse_answer(waldo_str text, waldo__json **ret_doc, waldo_error **ret_err);
 void waldo__json_free(waldo__json *doc); /* overwrites its texts first */
 const waldo__json_value *waldo__json_root(const waldo__json *doc);
 

@@ -111,6 +111,13 @@ waldo_status waldo__json_parse(waldo_str text, const waldo__json_limits *limits,
     return status;
 }
 
+waldo_status waldo__json_parse_answer(waldo_str text, waldo__json **ret_doc, waldo_error **ret_err)
+{
+    const waldo__json_limits limits = { .allow_duplicates = 1, .repair_surrogates = 1 };
+
+    return waldo__json_parse(text, &limits, ret_doc, ret_err);
+}
+
 /* Numbers may borrow their text; keys and strings are the tree's own. */
 static void wipe_texts(cJSON *root)
 {

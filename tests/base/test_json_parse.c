@@ -222,6 +222,23 @@ static const struct {
     { WALDO__S("{\"\\ud83d\":1.50}"), 2, "{\"" BAD "\":1.50}" },
 };
 
+static void reads_a_servers_answer(void **state)
+{
+    waldo__json *doc = NULL;
+    waldo_error *error = NULL;
+    waldo_str text = WALDO__S("{\"a\":\"\\ud83d\",\"a\":2}");
+
+    (void)state;
+    assert_int_equal(waldo__json_parse_answer(text, &doc, &error), WALDO_OK);
+    assert_string_equal(waldo__json_get_str(waldo__json_root(doc), "a").ptr, BAD);
+    waldo__json_free(doc);
+    doc = NULL;
+    assert_int_equal(waldo__json_parse_answer(WALDO__S("{\"a\":1}x"), &doc, &error), WALDO_EJSON);
+    assert_null(doc);
+    assert_non_null(error);
+    waldo_error_free(error);
+}
+
 static void treats_lone_surrogates_as_asked(void **state)
 {
     static const waldo__json_limits repair = { .repair_surrogates = 1 };
@@ -387,6 +404,7 @@ int main(void)
         cmocka_unit_test(refuses_with_the_offset),
         cmocka_unit_test(refuses_every_prefix),
         cmocka_unit_test(treats_lone_surrogates_as_asked),
+        cmocka_unit_test(reads_a_servers_answer),
         cmocka_unit_test(refuses_duplicate_keys),
         cmocka_unit_test(takes_the_first_duplicate_when_allowed),
         cmocka_unit_test(finds_a_duplicate_among_many),
