@@ -36,14 +36,7 @@ int waldo__docker_take_id(waldo_machine *machine, waldo_str id)
 /* What the hand's address may hold; labels are whoever's who may use the engine. */
 static int is_word(waldo_str text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) {
-            return 0;
-        }
-    }
-    return text.len > 0 && text.len <= 64;
+    return text.len <= 64 && waldo__str_made_of(text, "");
 }
 
 /* ---- saved states ---- */
@@ -129,13 +122,11 @@ static waldo_status check_labels(waldo_machine *machine, const waldo__json_value
 {
     const waldo__json_value *labels = waldo__json_path(root, "Config.Labels");
     waldo_str run = waldo__json_get_str(labels, WALDO__LABEL_RUN);
-    int64_t lease_ms = 0;
     const char *wrong = NULL;
 
     if (!is_word(run) || !is_hex(waldo__json_get_str(root, "Id"))) {
         wrong = "is not one of waldo's; it is left alone";
-    } else if (!waldo__str_int(waldo__json_get_str(labels, WALDO__LABEL_LEASE), &lease_ms) ||
-               lease_ms <= 0) {
+    } else if (waldo__labels_lease(labels) == 0) {
         wrong = "has no lease: it ends with the process that made it and cannot be reached again";
     } else if (machine->saved_run != NULL && !waldo__str_is(run, machine->saved_run)) {
         wrong = "is not the one that was saved";
@@ -155,10 +146,9 @@ static waldo_status check_labels(waldo_machine *machine, const waldo__json_value
 static waldo_status take(waldo_machine *machine, const waldo__json_value *root,
                          waldo_error **ret_err)
 {
-    waldo_str run = waldo__json_get_str(waldo__json_path(root, "Config.Labels"), WALDO__LABEL_RUN);
+    const waldo__json_value *labels = waldo__json_path(root, "Config.Labels");
+    waldo_str run = waldo__json_get_str(labels, WALDO__LABEL_RUN);
     int64_t memory = waldo__json_get_int(waldo__json_get(root, "HostConfig"), "Memory", 0);
-    waldo_str lease =
-        waldo__json_get_str(waldo__json_path(root, "Config.Labels"), WALDO__LABEL_LEASE);
     char *id = waldo__strndup(run.ptr, run.len);
 
     if (id == NULL) {
@@ -166,7 +156,7 @@ static waldo_status take(waldo_machine *machine, const waldo__json_value *root,
     }
     waldo__free(machine->options.id);
     machine->options.id = id;
-    waldo__str_int(lease, &machine->options.lease_ms);
+    machine->options.lease_ms = waldo__labels_lease(labels);
     machine->options.memory = memory > 0 ? (uint64_t)memory : 0;
     machine->options.isolation =
         waldo__docker_grade(waldo__json_get_str(waldo__json_get(root, "HostConfig"), "Runtime"));

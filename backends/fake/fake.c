@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "backend/labels.h"
 #include "base/error.h"
 #include "loop/loop.h"
 #include "shell.h"
@@ -183,29 +184,18 @@ static int still_there(waldo_machine *machine)
 
 static const char *const option_names[] = { "fail", "lose_after", "open_ms", "space", NULL };
 
-static waldo_str option(const waldo_backend_spec *spec, const char *key)
-{
-    waldo_str value = { "", 0 };
-
-    for (size_t i = 0; i < spec->option_count; i++) {
-        if (waldo__str_is(spec->options[i].key, key)) {
-            value = spec->options[i].value;
-        }
-    }
-    return value;
-}
-
 static int64_t option_number(const waldo_backend_spec *spec, const char *key, int64_t otherwise)
 {
     int64_t value;
 
-    return waldo__str_int(option(spec, key), &value) && value >= 0 ? value : otherwise;
+    return waldo__str_int(waldo__backend_option(spec, key), &value) && value >= 0 ? value
+                                                                                  : otherwise;
 }
 
 static waldo_status fake_parse(const waldo_backend_spec *spec, waldo_error **ret_err)
 {
     static const char *const numbers[] = { "lose_after", "open_ms", "space" };
-    waldo_str fail = option(spec, "fail");
+    waldo_str fail = waldo__backend_option(spec, "fail");
 
     if (spec->target.len > 0) {
         return waldo__error_invalid(ret_err, "fake: takes no target, write \"fake:\"");
@@ -215,7 +205,8 @@ static waldo_status fake_parse(const waldo_backend_spec *spec, waldo_error **ret
         return waldo__error_invalid(ret_err, "fake: fail must be open, pause or resume");
     }
     for (size_t i = 0; i < WALDO__COUNT(numbers); i++) {
-        if (option(spec, numbers[i]).len > 0 && option_number(spec, numbers[i], -1) < 0) {
+        if (waldo__backend_option(spec, numbers[i]).len > 0 &&
+            option_number(spec, numbers[i], -1) < 0) {
             return waldo__error_invalid(ret_err, "fake: %s must be a number", numbers[i]);
         }
     }
@@ -256,9 +247,9 @@ static waldo_status fake_open(const waldo_backend_env *env, const waldo_backend_
     }
     machine->loop = env->loop;
     machine->lose_after = option_number(spec, "lose_after", -1);
-    machine->fails = waldo__str_is(option(spec, "fail"), "pause")    ? 1
-                     : waldo__str_is(option(spec, "fail"), "resume") ? 2
-                                                                     : 0;
+    machine->fails = waldo__str_is(waldo__backend_option(spec, "fail"), "pause")    ? 1
+                     : waldo__str_is(waldo__backend_option(spec, "fail"), "resume") ? 2
+                                                                                    : 0;
     o = waldo__fake_tree_init(&machine->tree, space) == WALDO_OK
             ? op_new(env->loop, machine, call, OP_DONE)
             : NULL;
@@ -269,7 +260,7 @@ static waldo_status fake_open(const waldo_backend_env *env, const waldo_backend_
     o->done.plain = done;
     o->is_open = 1;
     *ret_machine = machine;
-    if (waldo__str_is(option(spec, "fail"), "open")) {
+    if (waldo__str_is(waldo__backend_option(spec, "fail"), "open")) {
         op_end(o, WALDO_EUNAVAILABLE, "told to fail by fail=open");
     } else if (open_ms > 0) {
         waldo__timer_init(&o->timer, opened, o);

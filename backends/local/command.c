@@ -23,18 +23,6 @@ enum { NOBODY = 65530, FILES_MAX = 4096, PROCESSES_DEFAULT = 512 };
 #define SETPRIV "/usr/bin/setpriv"
 #define PRLIMIT "/usr/bin/prlimit"
 
-waldo_str waldo__local_option(const waldo_backend_spec *spec, const char *key)
-{
-    waldo_str value = { "", 0 };
-
-    for (size_t i = 0; i < spec->option_count; i++) {
-        if (waldo__str_is(spec->options[i].key, key)) {
-            value = spec->options[i].value;
-        }
-    }
-    return value;
-}
-
 int waldo__local_size(waldo_str text, uint64_t *ret_bytes)
 {
     int64_t number;

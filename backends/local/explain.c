@@ -123,7 +123,7 @@ static char *try_path(const waldo_backend_spec *spec, waldo_str folder)
 
 char *waldo__local_find_bwrap(const waldo_backend_spec *spec, waldo_error **ret_err)
 {
-    waldo_str named = waldo__local_option(spec, "bwrap");
+    waldo_str named = waldo__backend_option(spec, "bwrap");
     const char *from_env = waldo__env("PATH");
     waldo_str rest = waldo__str(from_env != NULL ? from_env : DEFAULT_PATH);
     waldo_str folder;

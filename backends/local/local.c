@@ -369,7 +369,7 @@ static waldo_status local_start(const waldo_backend_env *env, const waldo_backen
 
 static waldo_status local_parse(const waldo_backend_spec *spec, waldo_error **ret_err)
 {
-    waldo_str tmp = waldo__local_option(spec, "tmp");
+    waldo_str tmp = waldo__backend_option(spec, "tmp");
     uint64_t bytes;
 
     if (spec->target.len > 0) {

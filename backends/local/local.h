@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "backend/labels.h"
 #include "base/buf.h"
 #include "base/vec.h"
 #include "codec/hand.h"
@@ -47,8 +48,6 @@ void waldo__local_add_root(local_command *command, const waldo_backend_spec *spe
 void waldo__local_add_workspace(local_command *command,
                                 const waldo_backend_spec *spec); /* mounts.c */
 
-/* An option of the sandbox string; empty when it is not there. */
-waldo_str waldo__local_option(const waldo_backend_spec *spec, const char *key);
 int waldo__local_size(waldo_str text, uint64_t *ret_bytes); /* 512m, 1g */
 
 /* A memfd with these bytes, to be read from its beginning; -1 and errno. */

@@ -112,7 +112,7 @@ void waldo__local_add_root(local_command *command, const waldo_backend_spec *spe
         add_top(command, tops[i]);
     }
     add_etc(command, spec);
-    waldo__local_size(waldo__local_option(spec, "tmp"), &tmp);
+    waldo__local_size(waldo__backend_option(spec, "tmp"), &tmp);
     snprintf(size, sizeof size, "%llu", (unsigned long long)tmp);
     waldo__local_add(command, "--proc");
     waldo__local_add(command, "/proc");
