@@ -133,7 +133,7 @@ static void on_entered(void *userdata, waldo_status status, const waldo_error *e
         return;
     }
     channel = waldo__docker_channel_base(machine->channel);
-    channel->ops->send(channel, waldo__strn((const char *)hand->image, hand->len));
+    channel->ops->send(channel, waldo__strn(waldo__hand_image(hand), hand->len));
     waldo__docker_channel_await(machine->channel, on_brought, machine);
 }
 

@@ -481,7 +481,7 @@ waldo_status waldo__docker_put_hand(const waldo__hand_program *hand, waldo__buf 
 {
     const waldo__tar_entry entry = { .name = HAND_NAME,
                                      .mode = 0555,
-                                     .bytes = { (const char *)hand->image, hand->len } };
+                                     .bytes = { waldo__hand_image(hand), hand->len } };
     waldo_status status;
 
     status = waldo__tar_put(out, &entry);

@@ -44,7 +44,7 @@ int waldo__docker_share(const docker_options *options, const docker_engine *engi
         engine->path[0] == '\0' || engine->podman || program == NULL) {
         return 0;
     }
-    hand = waldo__strn((const char *)program->image, program->len);
+    hand = waldo__strn(waldo__hand_image(program), program->len);
     return put_file(options->scratch, SHARED_HAND, hand, 0555) &&
            put_file(options->scratch, SHARED_HOSTS, waldo__str(hosts), 0444);
 }

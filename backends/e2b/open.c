@@ -191,7 +191,7 @@ static void bring(waldo_machine *machine, waldo__api_call *call, const char *use
 
     snprintf(path, sizeof path, "/files?path=%s%s&username=%s", machine->path, suffix, user);
     waldo__buf_clear(&call->body);
-    waldo__buf_add(&call->body, hand->image, hand->len);
+    waldo__buf_add(&call->body, waldo__hand_image(hand), hand->len);
     waldo__api_call_start(call, &request, done);
 }
 

@@ -264,7 +264,7 @@ waldo_status waldo__local_command_make(local_command *command, const waldo_backe
     add_isolation(command, spec);
     waldo__local_add_root(command, spec);
     waldo__local_add_workspace(command, spec);
-    waldo__local_add_data(command, "/run/waldo-hand", hand != NULL ? (const char *)hand->image : "",
+    waldo__local_add_data(command, "/run/waldo-hand", hand != NULL ? waldo__hand_image(hand) : "",
                           hand != NULL ? hand->len : 0, "0555");
     waldo__local_add(command, "--remount-ro");
     waldo__local_add(command, "/");

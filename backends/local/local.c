@@ -280,7 +280,7 @@ static waldo_status start(waldo_machine *machine, waldo_error **ret_err)
     int control[2] = { -1, -1 };
     int stream[2] = { -1, -1 };
     const waldo__hand_program *hand = waldo__hand_native();
-    int image_fd = waldo__local_memfd("waldo-hand", hand->image, hand->len);
+    int image_fd = waldo__local_memfd("waldo-hand", waldo__hand_image(hand), hand->len);
     waldo_status status;
 
     if (image_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0 ||

@@ -17,6 +17,7 @@ PLACES_MAX = 96  # earlier ones that are looked at for equal bytes
 MACHINES = {62: ('x86_64', 'amd64'), 183: ('aarch64', 'arm64')}
 
 ENTRY = '''static unsigned char image_{name}[{size}];
+static pthread_once_t once_{name} = PTHREAD_ONCE_INIT;
 
 static const unsigned char packed_{name}[] = {{
 {packed}
@@ -25,6 +26,11 @@ static const unsigned char packed_{name}[] = {{
 static const unsigned char sha256_{name}[WALDO__HAND_SHA256_LEN] = {{
 {sha256}
 }};
+
+static void unpack_{name}(void)
+{{
+    waldo__hand_unpack(packed_{name}, sizeof packed_{name}, image_{name}, sizeof image_{name});
+}}
 
 '''
 
@@ -86,7 +92,7 @@ def same(data, first, second):
 
 
 def pack(data):
-    """What unpack() of embedded.c reads, along the cheapest way through the data."""
+    """What waldo__hand_unpack() reads, along the cheapest way through the data."""
     best = [(0, '', 0, 0)] + [None] * len(data)  # bits so far, the last ones, whence, distance
     places = {}
 
@@ -140,11 +146,11 @@ def main():
         names.append(name)
         entries.append(ENTRY.format(name=name, size=len(image), packed=rows(pack(image)),
                                     sha256=rows(hashlib.sha256(image).digest())))
-        table.append('    {{ "{0}", "{1}", image_{0}, sizeof image_{0}, sha256_{0}, packed_{0}, '
-                     'sizeof packed_{0} }},'.format(name, arch))
+        table.append('    {{ "{0}", "{1}", image_{0}, sizeof image_{0}, sha256_{0}, &once_{0}, '
+                     'unpack_{0} }},'.format(name, arch))
     with open(output, 'w', encoding='ascii') as file:
         file.write(TEMPLATE.format(
-            entries=''.join(entries), table='\n'.join(table) or '    { NULL, NULL, NULL, 0, NULL, NULL, 0 },',
+            entries=''.join(entries), table='\n'.join(table) or '    { NULL, NULL, NULL, 0, NULL, NULL, NULL },',
             count=len(names),
             native=names.index(native) if native in names else len(names)))
 

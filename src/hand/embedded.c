@@ -1,11 +1,10 @@
 /*
- * The hands inside the library are packed to two thirds of their size; the first that is asked for
- * unpacks them. Bits, the highest of a byte first: 0 and the eight of a byte; or 1, and bytes that
- * were there before: 1 at the distance of the last ones, or 0 and a distance, then how many.
+ * The hands inside the library are packed to two thirds of their size; each is unpacked when its
+ * image is first asked for. Bits, the highest of a byte first: 0 and the eight of a byte; or 1, and
+ * bytes that were there before: 1 at the distance of the last ones, or 0 and a distance, then how
+ * many.
  */
 #include "hand/embedded.h"
-
-#include <pthread.h>
 
 typedef struct bits {
     const unsigned char *next;
@@ -40,13 +39,13 @@ static size_t take_number(bits *from)
     return (size_t)1 << more | take(from, more);
 }
 
-static void unpack(const waldo__hand_program *program)
+void waldo__hand_unpack(const unsigned char *packed, size_t packed_len, unsigned char *image,
+                        size_t len)
 {
-    bits from = { program->packed, program->packed + program->packed_len, 0, 0 };
-    unsigned char *image = program->image;
+    bits from = { packed, packed + packed_len, 0, 0 };
     size_t have = 0, distance = 1, count;
 
-    while (have < program->len) {
+    while (have < len) {
         if (take(&from, 1) == 0) {
             image[have++] = (unsigned char)take(&from, 8);
             continue;
@@ -58,28 +57,24 @@ static void unpack(const waldo__hand_program *program)
             count = 1;
         }
         count += take_number(&from);
-        for (; count > 0 && have < program->len && distance <= have; count--, have++) {
+        for (; count > 0 && have < len && distance <= have; count--, have++) {
             image[have] = image[have - distance];
         }
     }
 }
 
-static void unpack_all(void)
-{
-    for (size_t i = 0; i < waldo__hand_count; i++) {
-        unpack(&waldo__hands[i]);
-    }
-}
-
 const waldo__hand_program *waldo__hand_at(size_t index)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, unpack_all);
     return index < waldo__hand_count ? &waldo__hands[index] : NULL;
 }
 
 const waldo__hand_program *waldo__hand_native(void)
 {
     return waldo__hand_at(waldo__hand_native_index);
+}
+
+const char *waldo__hand_image(const waldo__hand_program *program)
+{
+    pthread_once(program->once, program->unpack);
+    return (const char *)program->room;
 }
