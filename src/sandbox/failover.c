@@ -69,25 +69,15 @@ static int bury(waldo_sandbox *sandbox, const waldo_error *why)
     grave->failover.grave_of = sandbox;
     grave->refs = 0;
     grave->entry = sandbox->entry;
-    grave->info = sandbox->info;
-    grave->machine = sandbox->machine;
-    grave->hand = sandbox->hand;
-    grave->scratch = sandbox->scratch;
     grave->saved = sandbox->saved;
     grave->was_open = sandbox->was_open;
-    if (grave->hand != NULL) {
-        waldo__hand_give(grave->hand, grave);
-    }
+    waldo__live_give_machine(sandbox, grave);
     waldo__workspace_stop(sandbox);
     waldo__timer_disarm(sandbox->env->loop, &sandbox->idle_timer);
-    sandbox->machine = NULL;
-    sandbox->hand = NULL;
-    sandbox->scratch = NULL;
     sandbox->saved = NULL;
     sandbox->saved_empty = 0;
     sandbox->was_open = sandbox->reuse_capture = sandbox->pausing = sandbox->resuming = 0;
     sandbox->isolation = WALDO_ISOLATION_ANY;
-    sandbox->info = (waldo_machine_info){ .size = 0 };
     waldo__random_word(sandbox->id, sizeof sandbox->id - 1);
     waldo__ops_move(sandbox, grave);
     grave->state = WALDO__LIVE_OPEN;

@@ -83,6 +83,22 @@ void waldo__live_drop_machine(waldo_sandbox *sandbox)
     sandbox->info = (waldo_machine_info){ .size = 0 };
 }
 
+void waldo__live_give_machine(waldo_sandbox *from, waldo_sandbox *to)
+{
+    to->machine = from->machine;
+    to->hand = from->hand;
+    to->scratch = from->scratch;
+    to->info = from->info;
+    memcpy(to->id, from->id, sizeof to->id);
+    if (to->hand != NULL) {
+        waldo__hand_give(to->hand, to);
+    }
+    from->machine = NULL;
+    from->hand = NULL;
+    from->scratch = NULL;
+    from->info = (waldo_machine_info){ .size = 0 };
+}
+
 /* ---- opening ---- */
 
 static void open_failed(waldo_sandbox *sandbox, waldo_status status, waldo_error *error)

@@ -232,6 +232,8 @@ void waldo__live_news(waldo_sandbox *sandbox, const char *what, const char *form
 void waldo__live_machine_ready(waldo_sandbox *sandbox); /* all but its workspace is there */
 void waldo__live_drop_machine(waldo_sandbox *sandbox);  /* at once, without waiting */
 void waldo__live_leave(waldo_sandbox *sandbox);         /* closed: it has no machine any more */
+/* All that belongs to the machine, but for operations and news of it. */
+void waldo__live_give_machine(waldo_sandbox *from, waldo_sandbox *to);
 
 /* WALDO_OK when ops can be begun; else the reason. */
 waldo_status waldo__live_check(const waldo_sandbox *sandbox, waldo_error **ret_err);

@@ -249,17 +249,7 @@ int waldo__spares_take(waldo_sandbox *sandbox)
     }
     sandbox->state = WALDO__LIVE_OPENING;
     sandbox->taking = 1;
-    sandbox->machine = spare->machine;
-    sandbox->hand = spare->hand;
-    sandbox->scratch = spare->scratch;
-    sandbox->info = spare->info;
-    memcpy(sandbox->id, spare->id, sizeof sandbox->id);
-    if (sandbox->hand != NULL) {
-        waldo__hand_give(sandbox->hand, sandbox);
-    }
-    spare->machine = NULL;
-    spare->hand = NULL;
-    spare->scratch = NULL;
+    waldo__live_give_machine(spare, sandbox);
     waldo__live_hold(spare);
     waldo__live_leave(spare);
     waldo__live_release(spare);
