@@ -77,7 +77,6 @@ static int bury(waldo_sandbox *sandbox, const waldo_error *why)
     sandbox->saved = NULL;
     sandbox->saved_empty = 0;
     sandbox->was_open = sandbox->reuse_capture = sandbox->pausing = sandbox->resuming = 0;
-    sandbox->isolation = WALDO_ISOLATION_ANY;
     waldo__random_word(sandbox->id, sizeof sandbox->id - 1);
     waldo__ops_move(sandbox, grave);
     grave->state = WALDO__LIVE_OPEN;

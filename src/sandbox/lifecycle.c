@@ -79,7 +79,6 @@ void waldo__live_drop_machine(waldo_sandbox *sandbox)
     waldo__error_clear(&sandbox->broke);
     waldo__ops_drop_zombies(sandbox);
     waldo__scratch_drop(sandbox->env->loop, &sandbox->scratch);
-    sandbox->isolation = WALDO_ISOLATION_ANY;
     sandbox->info = (waldo_machine_info){ .size = 0 };
 }
 
@@ -170,10 +169,9 @@ void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_err
     sandbox->state = WALDO__LIVE_OPEN;
     sandbox->was_open = 1;
     sandbox->joined_ns = waldo__now_ns();
-    sandbox->isolation = sandbox->info.isolation;
     waldo__live_news(sandbox, "opened", "%s: a machine was %s (isolation: %s)",
                      ops_of(sandbox)->name, sandbox->info.reached ? "reached" : "opened",
-                     waldo__isolation_name(sandbox->isolation));
+                     waldo__isolation_name(sandbox->info.isolation));
     waldo__failover_opened(sandbox);
     waldo__ops_start(sandbox);
     waldo__live_op_gone(sandbox); /* perhaps nothing waited for it */

@@ -100,8 +100,7 @@ struct waldo_sandbox {
     unsigned refs;  /* the users' */
     unsigned holds; /* our own: ops, callbacks being made, an end in progress */
     waldo__live_state state;
-    waldo_isolation isolation; /* for the user: once it is open */
-    size_t entry;              /* of the spec, in use or first in line */
+    size_t entry; /* of the spec, in use or first in line */
     waldo_machine *machine;
     waldo__hand *hand;
     waldo_error *lost;           /* why the machine is gone */

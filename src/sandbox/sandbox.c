@@ -252,7 +252,7 @@ const char *waldo_sandbox_backend(const waldo_sandbox *sandbox)
 
 waldo_isolation waldo_sandbox_isolation(const waldo_sandbox *sandbox)
 {
-    return sandbox != NULL ? sandbox->isolation : WALDO_ISOLATION_ANY;
+    return sandbox != NULL && sandbox->was_open ? sandbox->info.isolation : WALDO_ISOLATION_ANY;
 }
 
 /* Opening and closing as ops that do nothing but wait. */
