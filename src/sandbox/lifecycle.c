@@ -100,7 +100,7 @@ void waldo__live_give_machine(waldo_sandbox *from, waldo_sandbox *to)
 
 /* ---- opening ---- */
 
-static void open_failed(waldo_sandbox *sandbox, waldo_status status, waldo_error *error)
+static void open_failed(waldo_sandbox *sandbox, waldo_status status, const waldo_error *error)
 {
     waldo__buf context = WALDO__BUF_INIT(2 * WALDO__SPEC_TEXT_MAX);
     waldo_error *copy = NULL;
@@ -119,7 +119,6 @@ static void open_failed(waldo_sandbox *sandbox, waldo_status status, waldo_error
     sandbox->workspace = NULL;
     sandbox->state = WALDO__LIVE_NEW;
     waldo_error_free(copy);
-    waldo_error_free(error);
 }
 
 /* Neither the stream that broke nor another: now it is lost. */
@@ -148,24 +147,12 @@ static void opening_failed(waldo_sandbox *sandbox, waldo_status status, const wa
             error = sandbox->failover.absent;
             status = WALDO_ENOTFOUND;
         }
-        open_failed(sandbox, status, waldo_error_copy(error));
+        open_failed(sandbox, status, error);
     }
 }
 
-void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_error *error)
+static void opened(waldo_sandbox *sandbox)
 {
-    if (sandbox->state != WALDO__LIVE_PREPARING) {
-        waldo_error_free(error);
-        return;
-    }
-    if (status != WALDO_OK && waldo__failover_refused(sandbox, status, error)) {
-        waldo_error_free(error);
-        return;
-    }
-    if (status != WALDO_OK) {
-        open_failed(sandbox, status, error);
-        return;
-    }
     sandbox->state = WALDO__LIVE_OPEN;
     sandbox->was_open = 1;
     sandbox->joined_ns = waldo__now_ns();
@@ -176,6 +163,16 @@ void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_err
     waldo__ops_start(sandbox);
     waldo__live_op_gone(sandbox); /* perhaps nothing waited for it */
     waldo__spares_refill(sandbox);
+}
+
+void waldo__live_prepared(waldo_sandbox *sandbox, waldo_status status, waldo_error *error)
+{
+    if (sandbox->state == WALDO__LIVE_PREPARING && status != WALDO_OK) {
+        opening_failed(sandbox, status, error);
+    } else if (sandbox->state == WALDO__LIVE_PREPARING) {
+        opened(sandbox);
+    }
+    waldo_error_free(error);
 }
 
 /* It is to be no less than what was asked for. */
