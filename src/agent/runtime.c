@@ -77,8 +77,7 @@ static waldo_status make_parts(waldo_runtime *rt, const waldo_runtime_options *o
 static waldo_status find_key(const waldo_backend_env *env, const char *name, int renew,
                              waldo_error **ret_err)
 {
-    const waldo_runtime *rt =
-        (const waldo_runtime *)(const void *)((const char *)env - offsetof(waldo_runtime, env));
+    const waldo_runtime *rt = WALDO__CONTAINER(env, waldo_runtime, env);
 
     return waldo__secrets_fetch(rt->secrets, &rt->keys, name, renew, ret_err);
 }
