@@ -389,7 +389,7 @@ static waldo_status check_lease(waldo__spec_entry *entry, waldo_error **ret_err)
 }
 
 /* A machine that was made elsewhere is as it is: what would have to be made so is refused. */
-static waldo_status check_attach(const waldo_sandbox_spec *spec, waldo__spec_entry *entry,
+static waldo_status check_attach(const waldo_sandbox_spec *spec, const waldo__spec_entry *entry,
                                  waldo_error **ret_err)
 {
     const struct {
@@ -407,12 +407,8 @@ static waldo_status check_attach(const waldo_sandbox_spec *spec, waldo__spec_ent
           spec->workspace != NULL || spec->options.workspace_mode != WALDO_WORKSPACE_COPY },
     };
     const char *id = entry->attach;
-    size_t len = id != NULL ? strnlen(id, ATTACH_MAX + 1) : 0;
+    size_t len = strnlen(id, ATTACH_MAX + 1);
 
-    if (id == NULL) {
-        entry->net = entry->net != WALDO_NET_DEFAULT ? entry->net : WALDO_NET_NONE;
-        return WALDO_OK;
-    }
     if ((entry->ops->caps & WALDO_BACKEND_ADOPT) == 0) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,
                                "sandbox \"%s\": %s: cannot use machines made elsewhere; leave "
@@ -561,7 +557,10 @@ waldo_status waldo__spec_parse(const waldo_sandbox_spec *spec, const char *text,
             status = parse_option(entry, part, ret_err);
         }
     }
-    if (status == WALDO_OK) {
+    if (entry->attach == NULL && entry->net == WALDO_NET_DEFAULT) {
+        entry->net = WALDO_NET_NONE;
+    }
+    if (status == WALDO_OK && entry->attach != NULL) {
         status = check_attach(spec, entry, ret_err);
     }
     if (status == WALDO_OK) {
