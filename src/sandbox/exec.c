@@ -189,10 +189,8 @@ static void cancel_triggered(void *userdata)
     waldo_job_cancel(userdata);
 }
 
-enum { INTERNAL = 1u, KEPT = 2u };
-
 /* Everything up to the start. */
-static waldo_status begin(waldo_sandbox *sandbox, const waldo_exec_options *given, unsigned how,
+static waldo_status begin(waldo_sandbox *sandbox, const waldo_exec_options *given, int kept,
                           int64_t number, waldo_exec_fn done, void *userdata, waldo_job **ret_job,
                           waldo_error **ret_err)
 {
@@ -216,8 +214,7 @@ static waldo_status begin(waldo_sandbox *sandbox, const waldo_exec_options *give
         return waldo__error_nomem(ret_err);
     }
     job->op.sandbox = sandbox;
-    job->op.internal = (how & INTERNAL) != 0;
-    job->kept = job->op.goes_on = (how & KEPT) != 0;
+    job->kept = job->op.goes_on = kept;
     job->number = number;
     job->done = done;
     job->userdata = userdata;
@@ -249,18 +246,12 @@ waldo_status waldo_sandbox_exec(waldo_sandbox *sandbox, const waldo_exec_options
     return begin(sandbox, options, 0, 0, done, userdata, ret_job, ret_err);
 }
 
-waldo_status waldo__exec_internal(waldo_sandbox *sandbox, const waldo_exec_options *options,
-                                  waldo_exec_fn done, void *userdata, waldo_error **ret_err)
-{
-    return begin(sandbox, options, INTERNAL, 0, done, userdata, NULL, ret_err);
-}
-
 waldo_status waldo__exec_kept(waldo_sandbox *sandbox, const waldo_exec_options *options,
                               int64_t number, waldo_exec_fn done,
                               void (*started)(void *userdata, uint32_t hand_id), void *userdata,
                               waldo_job **ret_job, waldo_error **ret_err)
 {
-    waldo_status status = begin(sandbox, options, KEPT, number, done, userdata, ret_job, ret_err);
+    waldo_status status = begin(sandbox, options, 1, number, done, userdata, ret_job, ret_err);
 
     if (status == WALDO_OK) {
         (*ret_job)->on_started = started;

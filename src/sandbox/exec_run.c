@@ -409,6 +409,7 @@ static void script_written(void *userdata, waldo_status status, const waldo_erro
 static void write_script(waldo_job *job)
 {
     waldo__script *script = WALDO__NEW(waldo__script);
+    waldo_sandbox *sandbox = job->op.sandbox;
 
     if (script == NULL) {
         waldo__op_fail(&job->op, WALDO_ENOMEM, "out of memory");
@@ -417,9 +418,11 @@ static void write_script(waldo_job *job)
     script->job = job;
     job->script = script;
     snprintf(script->path, sizeof script->path, WALDO__SCRIPT_NAME,
-             (unsigned long long)++job->op.sandbox->next_file);
-    waldo__files_write(job->op.sandbox, script->path, waldo__str(job->cmd), 0700,
-                       WALDO__WRITE_PLAIN, 1, script_written, script);
+             (unsigned long long)++sandbox->next_file);
+    sandbox->inside += job->op.internal;
+    waldo__files_write(sandbox, script->path, waldo__str(job->cmd), 0700, WALDO__WRITE_PLAIN,
+                       script_written, script);
+    sandbox->inside -= job->op.internal;
 }
 
 /* ---- through exec1 ---- */

@@ -218,7 +218,9 @@ int waldo__failover_restore(waldo_sandbox *sandbox)
     if (!f->moving || f->snapshot == NULL) {
         return 0;
     }
-    waldo__restore(sandbox, waldo__strn(f->snapshot, f->snapshot_len), on_restored, sandbox);
+    sandbox->inside++;
+    waldo_sandbox_restore(sandbox, waldo__strn(f->snapshot, f->snapshot_len), on_restored, sandbox);
+    sandbox->inside--;
     return 1;
 }
 

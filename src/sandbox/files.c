@@ -411,7 +411,7 @@ void waldo_sandbox_read(waldo_sandbox *sandbox, const char *path, uint64_t offse
 }
 
 void waldo__files_write(waldo_sandbox *sandbox, const char *path, waldo_str bytes, uint32_t mode,
-                        unsigned flags, int internal, waldo_sandbox_fn done, void *userdata)
+                        unsigned flags, waldo_sandbox_fn done, void *userdata)
 {
     waldo__file_op *file = new_file(WALDO_HAND_WRITE, WRITE_MAX);
 
@@ -422,7 +422,6 @@ void waldo__files_write(waldo_sandbox *sandbox, const char *path, waldo_str byte
     waldo__buf_add_str(&file->data, bytes);
     file->mode = mode;
     file->write_flags = flags;
-    file->op.internal = internal;
     file->on_done = done;
     file->userdata = userdata;
     begin(sandbox, file, path, NULL);
@@ -431,7 +430,7 @@ void waldo__files_write(waldo_sandbox *sandbox, const char *path, waldo_str byte
 void waldo_sandbox_write(waldo_sandbox *sandbox, const char *path, waldo_str bytes, uint32_t mode,
                          waldo_sandbox_fn done, void *userdata)
 {
-    waldo__files_write(sandbox, path, bytes, mode, 0, 0, done, userdata);
+    waldo__files_write(sandbox, path, bytes, mode, 0, done, userdata);
 }
 
 void waldo__sandbox_stat(waldo_sandbox *sandbox, const char *path, waldo__infos_fn done,
@@ -467,8 +466,8 @@ void waldo__sandbox_list(waldo_sandbox *sandbox, const char *path, int recursive
 
 /* The operations that only succeed or fail. */
 static void change(waldo_sandbox *sandbox, enum waldo_hand_request type, const char *path,
-                   const char *to, uint32_t mode, int recursive, int internal,
-                   waldo_sandbox_fn done, void *userdata)
+                   const char *to, uint32_t mode, int recursive, waldo_sandbox_fn done,
+                   void *userdata)
 {
     waldo__file_op *file = new_file(type, 1);
 
@@ -478,32 +477,31 @@ static void change(waldo_sandbox *sandbox, enum waldo_hand_request type, const c
     }
     file->mode = mode;
     file->recursive = recursive;
-    file->op.internal = internal;
     file->on_done = done;
     file->userdata = userdata;
     begin(sandbox, file, path, to);
 }
 
-void waldo__files_mkdir(waldo_sandbox *sandbox, const char *path, uint32_t mode, int internal,
+void waldo__files_mkdir(waldo_sandbox *sandbox, const char *path, uint32_t mode,
                         waldo_sandbox_fn done, void *userdata)
 {
-    change(sandbox, WALDO_HAND_MKDIR, path, NULL, mode, 0, internal, done, userdata);
+    change(sandbox, WALDO_HAND_MKDIR, path, NULL, mode, 0, done, userdata);
 }
 
 void waldo__sandbox_mkdir(waldo_sandbox *sandbox, const char *path, waldo_sandbox_fn done,
                           void *userdata)
 {
-    change(sandbox, WALDO_HAND_MKDIR, path, NULL, 0, 0, 0, done, userdata);
+    change(sandbox, WALDO_HAND_MKDIR, path, NULL, 0, 0, done, userdata);
 }
 
 void waldo__sandbox_remove(waldo_sandbox *sandbox, const char *path, int recursive,
                            waldo_sandbox_fn done, void *userdata)
 {
-    change(sandbox, WALDO_HAND_REMOVE, path, NULL, 0, recursive, 0, done, userdata);
+    change(sandbox, WALDO_HAND_REMOVE, path, NULL, 0, recursive, done, userdata);
 }
 
 void waldo__sandbox_rename(waldo_sandbox *sandbox, const char *from, const char *to,
                            waldo_sandbox_fn done, void *userdata)
 {
-    change(sandbox, WALDO_HAND_RENAME, from, to != NULL ? to : "", 0, 0, 0, done, userdata);
+    change(sandbox, WALDO_HAND_RENAME, from, to != NULL ? to : "", 0, 0, done, userdata);
 }

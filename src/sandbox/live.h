@@ -141,7 +141,7 @@ struct waldo_sandbox {
     int taking;                     /* a spare's machine, whose hand has yet to answer */
     unsigned failures;              /* of this spare to open, in a row */
     waldo__failover failover;
-    int inside;   /* operations that begin now are part of opening */
+    int inside;   /* above 0: operations that begin now are part of opening */
     int pausing;  /* the backend is at it */
     int resuming; /* the same; OPENING meanwhile */
     waldo__timer spare_timer;
@@ -288,25 +288,17 @@ enum {
     WALDO__WRITE_ARCHIVE = 4u /* a tar archive, unpacked into the workspace; without a hand only */
 };
 
-/* Writes for the copy of a workspace; they run while the machine is being prepared. */
+/* What a copied workspace needs beside the public functions. */
 void waldo__files_write(waldo_sandbox *sandbox, const char *path, waldo_str bytes, uint32_t mode,
-                        unsigned flags, int internal, waldo_sandbox_fn done, void *userdata);
-void waldo__files_mkdir(waldo_sandbox *sandbox, const char *path, uint32_t mode, int internal,
+                        unsigned flags, waldo_sandbox_fn done, void *userdata);
+void waldo__files_mkdir(waldo_sandbox *sandbox, const char *path, uint32_t mode,
                         waldo_sandbox_fn done, void *userdata);
-
-/* An exec that runs while the machine is being prepared. */
-waldo_status waldo__exec_internal(waldo_sandbox *sandbox, const waldo_exec_options *options,
-                                  waldo_exec_fn done, void *userdata, waldo_error **ret_err);
 
 /* ---- the workspace (workspace.c, changes.c) ---- */
 
 void waldo__workspace_begin(waldo_sandbox *sandbox); /* ends with waldo__live_prepared() */
 void waldo__workspace_stop(waldo_sandbox *sandbox);  /* no step comes after */
 void waldo__workspace_free(waldo__workspace *workspace);
-
-/* waldo_sandbox_restore() as a part of opening (unpack.c). */
-void waldo__restore(waldo_sandbox *sandbox, waldo_str archive, waldo_sandbox_fn done,
-                    void *userdata);
 
 /* ---- host directories (scratch.c) ---- */
 

@@ -114,7 +114,7 @@ void waldo__op_begin(waldo_sandbox *sandbox, waldo__op *op, const waldo__op_kind
     waldo_status status;
 
     enter(sandbox, op, kind);
-    op->internal |= sandbox->inside;
+    op->internal = sandbox->inside > 0;
     waldo__timer_disarm(sandbox->env->loop, &sandbox->idle_timer);
     status = waldo__live_check(sandbox, &error);
     if (status != WALDO_OK) {

@@ -37,7 +37,6 @@ typedef struct unpacking {
     waldo_sandbox *sandbox;
     char *folder;
     char *archive;
-    int internal; /* a part of opening */
     step step;
     size_t in_flight;
     size_t in_bytes;
@@ -204,7 +203,7 @@ static int make_base(unpacking *un)
     flight *plane = un->next++ == 0 && strcmp(un->folder, ".") != 0 ? take_off(un, 0, 0) : NULL;
 
     if (plane != NULL) {
-        waldo__files_mkdir(un->sandbox, un->folder, 0, 0, landed, plane);
+        waldo__files_mkdir(un->sandbox, un->folder, 0, landed, plane);
     }
     return plane != NULL;
 }
@@ -216,7 +215,7 @@ static int make_folder(unpacking *un, const waldo__unpacked *entry, const char *
     flight *plane = take_off(un, 0, 0);
 
     if (plane != NULL) {
-        waldo__files_mkdir(un->sandbox, path, entry->mode | OWNER_BITS, 0, landed, plane);
+        waldo__files_mkdir(un->sandbox, path, entry->mode | OWNER_BITS, landed, plane);
     }
     un->next++;
     return plane != NULL;
@@ -235,7 +234,7 @@ static int make_file(unpacking *un, const waldo__unpacked *entry, const char *pa
 
     if (plane != NULL) {
         waldo__files_write(un->sandbox, path, waldo__strn(entry->bytes.ptr + un->offset, len),
-                           un->offset == 0 ? entry->mode : 0, flags, 0, landed, plane);
+                           un->offset == 0 ? entry->mode : 0, flags, landed, plane);
     }
     un->offset += len;
     if (un->offset == entry->bytes.len) {
@@ -428,9 +427,9 @@ static void go_on(unpacking *un)
     waldo_error *error;
     int busy;
 
-    un->sandbox->inside += un->internal;
+    un->sandbox->inside += un->op->internal;
     busy = advance(un);
-    un->sandbox->inside -= un->internal;
+    un->sandbox->inside -= un->op->internal;
     if (!busy) {
         error = un->error;
         un->error = NULL;
@@ -476,8 +475,8 @@ static const waldo__op_kind unpack_kind = { .start = unpack_start,
                                             .finish = unpack_finish,
                                             .free = unpack_op_free };
 
-static void begin(waldo_sandbox *sandbox, const char *path, step first, int internal,
-                  waldo_str archive, waldo_sandbox_fn done, void *userdata)
+static void begin(waldo_sandbox *sandbox, const char *path, step first, waldo_str archive,
+                  waldo_sandbox_fn done, void *userdata)
 {
     unpack_op *wanted = WALDO__NEW(unpack_op);
     unpacking *un = WALDO__NEW(unpacking);
@@ -501,7 +500,6 @@ static void begin(waldo_sandbox *sandbox, const char *path, step first, int inte
     un->folder = folder;
     un->archive = copy;
     un->step = first;
-    un->internal = wanted->op.internal = internal;
     wanted->unpack = un;
     wanted->done = done;
     wanted->userdata = userdata;
@@ -517,17 +515,11 @@ static void begin(waldo_sandbox *sandbox, const char *path, step first, int inte
 void waldo_sandbox_unpack(waldo_sandbox *sandbox, const char *path, waldo_str archive,
                           waldo_sandbox_fn done, void *userdata)
 {
-    begin(sandbox, path, STEP_FOLDER, 0, archive, done, userdata);
+    begin(sandbox, path, STEP_FOLDER, archive, done, userdata);
 }
 
 void waldo_sandbox_restore(waldo_sandbox *sandbox, waldo_str archive, waldo_sandbox_fn done,
                            void *userdata)
 {
-    begin(sandbox, ".", STEP_LIST, 0, archive, done, userdata);
-}
-
-void waldo__restore(waldo_sandbox *sandbox, waldo_str archive, waldo_sandbox_fn done,
-                    void *userdata)
-{
-    begin(sandbox, ".", STEP_LIST, 1, archive, done, userdata);
+    begin(sandbox, ".", STEP_LIST, archive, done, userdata);
 }

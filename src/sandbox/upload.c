@@ -104,7 +104,7 @@ static void send_piece(waldo__workspace *workspace, const waldo__baseline *entry
     } else {
         waldo__files_write(workspace->sandbox, entry->path, waldo__strn(bytes, len),
                            workspace->offset == 0 ? entry->mode & 0777 : 0,
-                           workspace->offset == 0 ? WALDO__WRITE_PLAIN : WALDO__WRITE_APPEND, 1,
+                           workspace->offset == 0 ? WALDO__WRITE_PLAIN : WALDO__WRITE_APPEND,
                            landed, plane);
     }
     workspace->offset += len;
@@ -123,8 +123,7 @@ static void send_folder(waldo__workspace *workspace, const waldo__baseline *entr
         fail(workspace, WALDO_ENOMEM, "out of memory");
         return;
     }
-    waldo__files_mkdir(workspace->sandbox, entry->path, (entry->mode & 0777) | 0700, 1, landed,
-                       plane);
+    waldo__files_mkdir(workspace->sandbox, entry->path, (entry->mode & 0777) | 0700, landed, plane);
 }
 
 /* ---- links: the hand makes none, so a script does ---- */
@@ -187,7 +186,8 @@ static void send_links(waldo__workspace *workspace)
         return;
     }
     options.cmd = script.ptr;
-    if (waldo__exec_internal(workspace->sandbox, &options, links_made, plane, &error) != WALDO_OK) {
+    if (waldo_sandbox_exec(workspace->sandbox, &options, links_made, plane, NULL, &error) !=
+        WALDO_OK) {
         fail(workspace, waldo_error_status(error), waldo_error_message(error));
         land(plane, WALDO_OK, NULL);
         waldo_error_free(error);
@@ -255,18 +255,15 @@ static void send_archive(waldo__workspace *workspace)
         }
     } else {
         waldo__files_write(workspace->sandbox, ".", waldo__buf_str(&archive), 0,
-                           WALDO__WRITE_ARCHIVE, 1, landed, plane);
+                           WALDO__WRITE_ARCHIVE, landed, plane);
     }
     waldo__buf_free(&archive);
 }
 
 /* ---- order: folders and files as sorted (parents first), then links ---- */
 
-static void go_on(waldo__workspace *workspace)
+static void advance(waldo__workspace *workspace)
 {
-    waldo_error *error;
-    waldo_status status;
-
     if (by_archive(workspace)) {
         workspace->next_link = workspace->entries.count;
         while (workspace->status == WALDO_OK && workspace->in_flight == 0 &&
@@ -292,6 +289,17 @@ static void go_on(waldo__workspace *workspace)
            workspace->next_link < workspace->entries.count) {
         send_links(workspace);
     }
+}
+
+static void go_on(waldo__workspace *workspace)
+{
+    waldo_sandbox *sandbox = workspace->sandbox;
+    waldo_error *error;
+    waldo_status status;
+
+    sandbox->inside++;
+    advance(workspace);
+    sandbox->inside--;
     if (workspace->in_flight > 0) {
         return;
     }
