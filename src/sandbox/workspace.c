@@ -260,6 +260,10 @@ static waldo_status add_entry(waldo__workspace *workspace, const char *name)
         waldo__buf_printf(&path, "%s/", workspace->folder_path);
     }
     waldo__buf_puts(&path, name);
+    if (path.status == WALDO_ENOMEM) {
+        waldo__buf_free(&path);
+        return WALDO_ENOMEM;
+    }
     if (path.status != WALDO_OK || workspace->entries.count >= ENTRIES_MAX) {
         waldo__buf_free(&path);
         return scan_fail(workspace, WALDO_ETOOBIG, name,
