@@ -47,6 +47,13 @@ static void fail(waldo__recorder *recorder, waldo_status status, const char *tex
     }
 }
 
+static void check(waldo__recorder *recorder, waldo_status status)
+{
+    if (status != WALDO_OK) {
+        fail(recorder, status, waldo_status_text(status));
+    }
+}
+
 static void write_all(waldo__recorder *recorder, waldo_str bytes)
 {
     while (bytes.len > 0 && recorder->failed == WALDO_OK) {
@@ -73,9 +80,7 @@ static void begin(waldo__json_writer *jw, waldo__buf *line, const char *type)
 static void end(waldo__recorder *recorder, waldo__json_writer *jw, waldo__buf *line)
 {
     waldo__jw_end(jw, '}');
-    if (waldo__buf_putc(line, '\n') != WALDO_OK) {
-        fail(recorder, line->status, waldo_status_text(line->status));
-    }
+    check(recorder, waldo__buf_putc(line, '\n'));
     write_all(recorder, waldo__buf_str(line));
     waldo__buf_free(line);
 }
@@ -85,9 +90,7 @@ static void put(waldo__recorder *recorder, waldo__json_writer *jw, const char *k
 {
     waldo__buf clean = WALDO__BUF_INIT(LINE_MAX_BYTES);
 
-    if (waldo__scrub(recorder->secrets, text, &clean) != WALDO_OK) {
-        fail(recorder, clean.status, waldo_status_text(clean.status));
-    }
+    check(recorder, waldo__scrub(recorder->secrets, text, &clean));
     waldo__jw_str(jw, key, waldo__buf_str(&clean));
     waldo__buf_wipe(&clean);
 }
@@ -179,9 +182,7 @@ static void write_model(waldo__recorder *recorder, const waldo_model *model)
     }
     waldo__free(recorder->model);
     recorder->model = waldo__strdup(string);
-    if (recorder->model == NULL) {
-        fail(recorder, WALDO_ENOMEM, waldo_status_text(WALDO_ENOMEM));
-    }
+    check(recorder, recorder->model != NULL ? WALDO_OK : WALDO_ENOMEM);
     begin(&jw, &line, "model");
     put(recorder, &jw, "model", waldo__str(string));
     put_option(recorder, &jw, "reasoning", options->reasoning);
@@ -240,9 +241,7 @@ void waldo__recorder_head(waldo__recorder *recorder, const waldo__http_head *hea
             waldo__buf_putc(&headers, '\n');
         }
     }
-    if (headers.status != WALDO_OK) {
-        fail(recorder, headers.status, waldo_status_text(headers.status));
-    }
+    check(recorder, headers.status);
     begin(&jw, &line, "head");
     waldo__jw_int(&jw, "status", head->status);
     put(recorder, &jw, "headers", waldo__buf_str(&headers));
@@ -286,9 +285,7 @@ static void write_edited(waldo__recorder *recorder, size_t end, size_t *done,
         waldo__buf_add(&text, body + *done, end - *done);
         *done = end;
     }
-    if (text.status != WALDO_OK) {
-        fail(recorder, text.status, waldo_status_text(text.status));
-    }
+    check(recorder, text.status);
     write_chunk(recorder, waldo__buf_str(&text));
     waldo__buf_free(&text);
 }
@@ -297,12 +294,8 @@ static void write_body(waldo__recorder *recorder)
 {
     waldo__torn_edits edits = { .count = 0 };
     size_t done = 0, next = 0;
-    waldo_status status =
-        waldo__torn_find(recorder->secrets, waldo__buf_str(&recorder->body), &edits);
 
-    if (status != WALDO_OK) {
-        fail(recorder, status, waldo_status_text(status));
-    }
+    check(recorder, waldo__torn_find(recorder->secrets, waldo__buf_str(&recorder->body), &edits));
     for (size_t i = 0; i < recorder->chunks.count && recorder->failed == WALDO_OK; i++) {
         write_edited(recorder, recorder->chunks.at[i], &done, &edits, &next);
     }
@@ -312,43 +305,40 @@ static void write_body(waldo__recorder *recorder)
 }
 
 /* What came last may wait in the scrubber; what has come out of it ends a piece. */
-static void keep_chunk(waldo__recorder *recorder, size_t before, waldo_status status)
+static void keep_chunk(waldo__recorder *recorder, waldo_status status)
 {
-    size_t *end = recorder->body.len > before ? WALDO__VEC_PUSH(&recorder->chunks) : NULL;
+    size_t count = recorder->chunks.count;
+    size_t *end = NULL;
 
+    check(recorder, status);
+    if (recorder->body.len == (count > 0 ? recorder->chunks.at[count - 1] : 0)) {
+        return;
+    }
+    end = WALDO__VEC_PUSH(&recorder->chunks);
     if (end != NULL) {
         *end = recorder->body.len;
-    } else if (recorder->body.len > before && status == WALDO_OK) {
-        status = WALDO_ENOMEM;
-    }
-    if (status != WALDO_OK) {
-        fail(recorder, status, waldo_status_text(status));
+    } else {
+        check(recorder, WALDO_ENOMEM);
     }
 }
 
 void waldo__recorder_body(waldo__recorder *recorder, waldo_str bytes)
 {
-    size_t before;
-
-    if (recorder == NULL || recorder->failed != WALDO_OK) {
-        return;
+    if (recorder != NULL && recorder->failed == WALDO_OK) {
+        keep_chunk(recorder, waldo__scrubber_feed(&recorder->scrubber, bytes, &recorder->body));
     }
-    before = recorder->body.len;
-    keep_chunk(recorder, before, waldo__scrubber_feed(&recorder->scrubber, bytes, &recorder->body));
 }
 
 void waldo__recorder_end(waldo__recorder *recorder, waldo_status status, const waldo_error *error)
 {
     waldo__json_writer jw;
     waldo__buf line;
-    size_t before;
 
     if (recorder == NULL || !recorder->open) {
         return;
     }
     recorder->open = 0;
-    before = recorder->body.len;
-    keep_chunk(recorder, before, waldo__scrubber_finish(&recorder->scrubber, &recorder->body));
+    keep_chunk(recorder, waldo__scrubber_finish(&recorder->scrubber, &recorder->body));
     write_body(recorder);
     waldo__scrubber_init(&recorder->scrubber, recorder->secrets);
     begin(&jw, &line, "end");
