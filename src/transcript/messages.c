@@ -325,12 +325,6 @@ static void write_said(const waldo_item *item, const char *role, waldo__json_wri
     waldo__jw_end(jw, '}');
 }
 
-static int is_part(waldo_item_kind kind)
-{
-    return kind == WALDO_ITEM_ASSISTANT || kind == WALDO_ITEM_REASONING ||
-           kind == WALDO_ITEM_TOOL_CALL;
-}
-
 static void write_call(const waldo_item *item, waldo__json_writer *jw)
 {
     waldo__jw_object(jw, NULL);
@@ -401,11 +395,12 @@ waldo_status waldo__messages_write(const waldo__transcript *transcript, size_t c
         const waldo_item *item = waldo__transcript_item(transcript, i);
 
         end = i + 1;
-        if (!is_part(item->kind)) {
+        if (!waldo__is_response_part(item->kind)) {
             write_said(item, said[item->kind], &jw);
             continue;
         }
-        while (end < count && is_part(waldo__transcript_item(transcript, end)->kind)) {
+        while (end < count &&
+               waldo__is_response_part(waldo__transcript_item(transcript, end)->kind)) {
             end++;
         }
         write_answer(transcript, i, end, &jw);
