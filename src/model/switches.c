@@ -68,11 +68,8 @@ static int parse_word(const waldo__switch *row, waldo_str value, const char **re
 
 static int parse_id(waldo_str value, waldo_str *ret_id)
 {
-    static const char signs[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
-
     *ret_id = value;
-    return value.len > 0 && value.len <= WALDO__MODEL_ID_MAX &&
-           strspn(value.ptr, signs) >= value.len;
+    return value.len <= WALDO__MODEL_ID_MAX && waldo__str_made_of(value, "_-");
 }
 
 waldo_status waldo__switch_apply(const waldo__switches *switches, waldo_str part, void *into,
