@@ -2,8 +2,6 @@
 #include "base/error.h"
 #include "tools/v4a.h"
 
-#define BAD(ret_err, ...) waldo__error_invalid(ret_err, __VA_ARGS__)
-
 static const struct {
     const char *type;
     waldo__v4a_kind kind;
@@ -38,10 +36,11 @@ static waldo_status take_body(waldo__v4a *patch, waldo__v4a_section *section, wa
         }
     }
     if (status == WALDO_OK && waldo__str_trim(source.rest).len > 0) {
-        return BAD(ret_err, "the diff of %.*s has something else at line %zu: %s",
-                   (int)section->path.len, section->path.ptr, source.number + 1,
-                   section->kind == WALDO__V4A_ADD ? "each line of a new file begins with '+'"
-                                                   : "only hunks belong there");
+        return waldo__error_invalid(ret_err, "the diff of %.*s has something else at line %zu: %s",
+                                    (int)section->path.len, section->path.ptr, source.number + 1,
+                                    section->kind == WALDO__V4A_ADD
+                                        ? "each line of a new file begins with '+'"
+                                        : "only hunks belong there");
     }
     return status;
 }
@@ -54,8 +53,9 @@ static waldo_status take_operation(waldo__v4a *patch, const waldo__json_value *v
     waldo_str diff = { "", 0 };
 
     if (kind == 0) {
-        return BAD(ret_err, "an operation has \"type\": \"create_file\", \"update_file\" or "
-                            "\"delete_file\"");
+        return waldo__error_invalid(
+            ret_err, "an operation has \"type\": \"create_file\", \"update_file\" or "
+                     "\"delete_file\"");
     }
     if (patch->sections.count == WALDO__V4A_SECTIONS_MAX) {
         return waldo_error_set(ret_err, WALDO_ETOOBIG, WALDO_CLASS_USAGE,
@@ -71,17 +71,17 @@ static waldo_status take_operation(waldo__v4a *patch, const waldo__json_value *v
     section->path = waldo__str_trim(waldo__json_get_str(value, "path"));
     section->move_to = waldo__str_trim(waldo__json_get_str(value, "move_to"));
     if (section->path.len == 0) {
-        return BAD(ret_err, "an operation has no path");
+        return waldo__error_invalid(ret_err, "an operation has no path");
     }
     if (section->move_to.len > 0 && kind != WALDO__V4A_UPDATE) {
-        return BAD(ret_err, "only an update_file can have move_to");
+        return waldo__error_invalid(ret_err, "only an update_file can have move_to");
     }
     if (kind == WALDO__V4A_DELETE) {
         return WALDO_OK;
     }
     if (!waldo__json_str(waldo__json_get(value, "diff"), &diff) && section->move_to.len == 0) {
-        return BAD(ret_err, "the operation on %.*s has no diff", (int)section->path.len,
-                   section->path.ptr);
+        return waldo__error_invalid(ret_err, "the operation on %.*s has no diff",
+                                    (int)section->path.len, section->path.ptr);
     }
     return take_body(patch, section, diff, ret_err);
 }
@@ -104,7 +104,7 @@ waldo_status waldo__v4a_operations(waldo__v4a *patch, const waldo__json_value *v
         status = take_operation(patch, value, ret_err);
     }
     if (status == WALDO_OK && patch->sections.count == 0) {
-        status = BAD(ret_err, "there are no operations");
+        status = waldo__error_invalid(ret_err, "there are no operations");
     }
     return status;
 }

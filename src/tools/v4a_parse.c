@@ -8,8 +8,6 @@
 
 enum { SHOWN = 200 }; /* bytes of a line in an error */
 
-#define BAD(ret_err, ...) waldo__error_invalid(ret_err, __VA_ARGS__)
-
 static const char begin_mark[] = "*** Begin Patch";
 static const char end_mark[] = "*** End Patch";
 static const char file_end_mark[] = "*** End of File";
@@ -165,10 +163,11 @@ static waldo_status take_lines(waldo__v4a *patch, waldo__v4a_hunk *hunk, waldo__
             status =
                 add_line(patch, line.ptr[0], waldo__slice(line.ptr + 1, line.len - 1), ret_err);
         } else {
-            status = BAD(ret_err,
-                         "patch line %zu: '%.*s' is no line of a hunk: each begins with a space "
-                         "(kept), '-' (removed) or '+' (added), or with '@@' or '***'",
-                         source->number, shown_len(line), line.ptr);
+            status = waldo__error_invalid(
+                ret_err,
+                "patch line %zu: '%.*s' is no line of a hunk: each begins with a space "
+                "(kept), '-' (removed) or '+' (added), or with '@@' or '***'",
+                source->number, shown_len(line), line.ptr);
         }
     }
     if (!peek(source, &line) || is_header(line)) {
@@ -190,8 +189,9 @@ static waldo_status take_hunk(waldo__v4a *patch, waldo__v4a_section *section,
     }
     hunk->line = source->number + 1;
     if (section->hunk_count > 0 && peek(source, &line) && !is_anchor(line)) {
-        return BAD(ret_err, "patch line %zu: '%.*s': a further hunk must begin with '@@'",
-                   hunk->line, shown_len(line), line.ptr);
+        return waldo__error_invalid(ret_err,
+                                    "patch line %zu: '%.*s': a further hunk must begin with '@@'",
+                                    hunk->line, shown_len(line), line.ptr);
     }
     section->hunk_count++;
     status = take_anchors(patch, hunk, source, ret_err);
@@ -199,7 +199,7 @@ static waldo_status take_hunk(waldo__v4a *patch, waldo__v4a_section *section,
         status = take_lines(patch, hunk, source, ret_err);
     }
     if (status == WALDO_OK && hunk->line_count == 0) {
-        status = BAD(ret_err, "patch line %zu: the hunk has no lines", hunk->line);
+        status = waldo__error_invalid(ret_err, "patch line %zu: the hunk has no lines", hunk->line);
     }
     for (size_t i = 0; i < hunk->line_count; i++) {
         hunk->old_count += patch->lines.at[hunk->first_line + i].kind != '+';
@@ -219,10 +219,11 @@ waldo_status waldo__v4a_hunks(waldo__v4a *patch, waldo__v4a_section *section,
         status = take_hunk(patch, section, source, ret_err);
     }
     if (status == WALDO_OK && section->hunk_count == 0 && section->move_to.len == 0) {
-        status = BAD(ret_err,
-                     "patch line %zu: nothing is said about what to change in %.*s: a hunk must "
-                     "follow",
-                     section->line, shown_len(section->path), section->path.ptr);
+        status = waldo__error_invalid(
+            ret_err,
+            "patch line %zu: nothing is said about what to change in %.*s: a hunk must "
+            "follow",
+            section->line, shown_len(section->path), section->path.ptr);
     }
     return status;
 }
@@ -256,8 +257,8 @@ static waldo_status not_a_header(const waldo__v4a *patch, const waldo__v4a_sourc
                patch->sections.at[patch->sections.count - 1].kind == WALDO__V4A_ADD) {
         hint = " (each line of an added file begins with '+', empty ones too)";
     }
-    return BAD(ret_err, "patch line %zu: '%.*s' is not " HEADERS "%s", source->number,
-               shown_len(line), line.ptr, hint);
+    return waldo__error_invalid(ret_err, "patch line %zu: '%.*s' is not " HEADERS "%s",
+                                source->number, shown_len(line), line.ptr, hint);
 }
 
 /* The section that begins with the next line. */
@@ -285,7 +286,7 @@ static waldo_status take_section(waldo__v4a *patch, waldo__v4a_source *source,
     section->line = source->number;
     section->path = after_mark(line, headers[index].mark);
     if (section->path.len == 0) {
-        return BAD(ret_err, "patch line %zu: the path is empty", source->number);
+        return waldo__error_invalid(ret_err, "patch line %zu: the path is empty", source->number);
     }
     if (section->kind == WALDO__V4A_ADD) {
         return waldo__v4a_added(patch, section, source) == WALDO_OK ? WALDO_OK
@@ -298,7 +299,8 @@ static waldo_status take_section(waldo__v4a *patch, waldo__v4a_source *source,
         waldo__v4a_line_next(source, &line);
         section->move_to = after_mark(line, move_mark);
         if (section->move_to.len == 0) {
-            return BAD(ret_err, "patch line %zu: the path is empty", source->number);
+            return waldo__error_invalid(ret_err, "patch line %zu: the path is empty",
+                                        source->number);
         }
     }
     return waldo__v4a_hunks(patch, section, source, ret_err);
@@ -380,20 +382,22 @@ waldo_status waldo__v4a_parse(waldo__v4a *patch, waldo_str text, waldo_error **r
     source = (waldo__v4a_source){ .rest = text };
     waldo__v4a_line_next(&source, &line);
     if (!waldo__str_is(waldo__str_trim(line), begin_mark)) {
-        return BAD(ret_err, "the first line of a patch must be '%s', and not '%.*s'", begin_mark,
-                   shown_len(line), line.ptr);
+        return waldo__error_invalid(ret_err,
+                                    "the first line of a patch must be '%s', and not '%.*s'",
+                                    begin_mark, shown_len(line), line.ptr);
     }
     last = last_line(text);
     if (!waldo__str_is(waldo__str_trim(last), end_mark)) {
-        return BAD(ret_err, "the last line of a patch must be '%s', and not '%.*s'", end_mark,
-                   shown_len(last), last.ptr);
+        return waldo__error_invalid(ret_err,
+                                    "the last line of a patch must be '%s', and not '%.*s'",
+                                    end_mark, shown_len(last), last.ptr);
     }
     source.rest.len -= last.len;
     for (skip_blank(&source); status == WALDO_OK && source.rest.len > 0; skip_blank(&source)) {
         status = take_section(patch, &source, ret_err);
     }
     if (status == WALDO_OK && patch->sections.count == 0) {
-        status = BAD(ret_err, "the patch has no section: begin one with " HEADERS);
+        status = waldo__error_invalid(ret_err, "the patch has no section: begin one with " HEADERS);
     }
     return status;
 }
