@@ -111,8 +111,7 @@ static int begin_with(waldo_run *run, waldo_model *model, waldo_error **error)
         run->next_model++;
         begun = begin(run, waldo__buf_str(&why).ptr, error);
     } else {
-        waldo_error_free(*error);
-        *error = NULL;
+        waldo__error_clear(error);
         waldo__error_nomem(error);
     }
     waldo__buf_free(&why);

@@ -56,8 +56,7 @@ void waldo__run_clean_error(waldo_run *run, waldo_error **error)
         found = waldo__secrets_found(run->rt->secrets, waldo__str(waldo_error_message(*error)));
     }
     if (found) {
-        waldo_error_free(*error);
-        *error = NULL;
+        waldo__error_clear(error);
         waldo__error_nomem(error);
     }
     for (size_t i = 0; i < WALDO__COUNT(from); i++) {

@@ -407,8 +407,7 @@ static void request_failed(waldo_run *run, waldo_error *error)
         return;
     }
     tell_retry(run, error, delay_ms);
-    waldo_error_free(error);
-    error = NULL;
+    waldo__error_clear(&error);
     if (run->records.count > 0) {
         waldo__run_commit(run, NULL, NULL); /* what the try has used */
     }

@@ -171,7 +171,7 @@ waldo_status waldo__sse_finish(waldo__sse *sse, waldo__sse_fn fn, void *userdata
     waldo_status status = WALDO_OK;
 
     if (sse->line.len > 0) {
-        status = end_line(sse, waldo__strn("", 0), fn, userdata);
+        status = end_line(sse, WALDO__S(""), fn, userdata);
     }
     return status < 0 ? status : dispatch(sse, fn, userdata);
 }

@@ -252,8 +252,7 @@ waldo_status waldo__body_parse(waldo__body *body, waldo_str text, waldo__json **
         status = waldo__json_parse(parsed, &limits, ret_doc, &error);
     }
     if (status == WALDO_EUTF8) {
-        waldo_error_free(error);
-        error = NULL;
+        waldo__error_clear(&error);
         waldo__buf_clear(&body->clean);
         status = waldo__utf8_clean(parsed, &body->clean);
         parsed = waldo__buf_str(&body->clean);
