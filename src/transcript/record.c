@@ -24,9 +24,10 @@ static uint32_t crc32_of(waldo_str bytes)
     return ~crc;
 }
 
+static const char digits[] = "0123456789abcdef";
+
 waldo_status waldo__record_write(uint64_t seq, waldo_str json, waldo__buf *out)
 {
-    static const char digits[] = "0123456789abcdef";
     uint32_t crc = crc32_of(json);
 
     waldo__buf_int(out, (int64_t)seq);
@@ -43,7 +44,6 @@ static int parse_hex(waldo_str text, uint32_t *ret_value)
     uint32_t value = 0;
 
     for (size_t i = 0; i < text.len; i++) {
-        const char *digits = "0123456789abcdef";
         const char *at = memchr(digits, text.ptr[i], 16);
 
         if (at == NULL) {
