@@ -22,10 +22,6 @@ char *waldo__strndup(const char *text, size_t len); /* copies len bytes and adds
 #define WALDO__CONTAINER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define WALDO__COUNT(array)                 (sizeof(array) / sizeof((array)[0]))
 
-/* A member of a sized options struct, or its default when the caller's struct is older. */
-#define WALDO__HAS(options, type, member)                                                          \
-    ((options)->size >= offsetof(type, member) + sizeof(((type *)0)->member))
-
 /*
  * Copy a sized options struct of any version into one of ours: a short one gets zeroes (=
  * defaults), a longer one must be zero in the part we do not know.
