@@ -28,12 +28,9 @@ static int is_shared(const waldo_tool *tool)
 
 static int name_is_good(const char *name)
 {
-    size_t len = name != NULL ? strlen(name) : 0;
+    waldo_str text = waldo__str(name);
 
-    if (len == 0 || len > NAME_MAX_LEN) {
-        return 0;
-    }
-    return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == len;
+    return text.len <= NAME_MAX_LEN && waldo__str_made_of(text, "_-");
 }
 
 static const char *const type_names[] = {

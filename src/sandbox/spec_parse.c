@@ -77,15 +77,8 @@ static int parse_time(waldo_str text, int64_t *ret_ms)
 /* As engines and file systems take it everywhere. */
 static int good_name(waldo_str name)
 {
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.ptr[i];
-        int alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-
-        if (!alnum && (i == 0 || (c != '_' && c != '.' && c != '-'))) {
-            return 0;
-        }
-    }
-    return name.len > 0 && name.len <= WALDO__SPEC_NAME_MAX;
+    return name.len <= WALDO__SPEC_NAME_MAX && waldo__str_made_of(name, "_.-") &&
+           strchr("_.-", name.ptr[0]) == NULL;
 }
 
 static int set_net(waldo__spec_entry *entry, waldo_str value)
