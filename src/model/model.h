@@ -18,9 +18,10 @@ const waldo_model_ops *waldo__model_ops_at(size_t index);
  */
 const waldo_model_ops *waldo__model_ops(const waldo_model *model);
 const waldo_model_options *waldo__model_options(const waldo_model *model); /* never NULL */
-waldo_str waldo__model_url(const waldo_model *model);      /* base URL without a slash at its end */
-waldo_str waldo__model_name(const waldo_model *model);     /* as the server knows it */
-const char *waldo__model_string(const waldo_model *model); /* as it was given; "" when it was not */
+waldo_str waldo__model_url(const waldo_model *model);  /* base URL without a slash at its end */
+waldo_str waldo__model_name(const waldo_model *model); /* as the server knows it */
+/* As it was given, without the quirks behind it; "" when it was not. */
+const char *waldo__model_string(const waldo_model *model);
 
 waldo_history waldo__model_history(const waldo_model *model);
 
