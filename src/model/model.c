@@ -121,7 +121,10 @@ static waldo_status check_history(waldo_model *model)
     static const char *const names[] = { "history=", "previous=", "conversation=" };
     waldo_str rest = waldo__str(model->options.quirks), part;
 
-    while (model->ops->history == NULL && waldo__str_split(&rest, ',', &part)) {
+    if (model->ops->history != NULL) {
+        return WALDO_OK;
+    }
+    while (waldo__str_split(&rest, ',', &part)) {
         for (size_t i = 0; i < WALDO__COUNT(names); i++) {
             if (waldo__str_starts(part, names[i])) {
                 return waldo__error_invalid(

@@ -41,7 +41,7 @@ typedef struct work {
  * 1: the provider keeps the item, and with it all that stands in front of it: the next request goes
  * on behind its response.
  */
-static int is_kept(work *w, const waldo_item *item)
+static int leave_to_provider(work *w, const waldo_item *item)
 {
     if (item->response.len == 0 || item->response.len > WALDO__MODEL_ID_MAX ||
         !waldo__responses_is_remote(&w->encoder->quirks)) {
@@ -182,7 +182,7 @@ static waldo_status add_assistant(void *userdata, const waldo_item *item)
     waldo_status status = WALDO_OK;
     waldo_str raw;
 
-    if (is_kept(w, item)) {
+    if (leave_to_provider(w, item)) {
         return WALDO_OK;
     }
     raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
@@ -221,7 +221,7 @@ static waldo_status add_reasoning(void *userdata, const waldo_item *item, size_t
     waldo_str raw;
     int is_reasoning;
 
-    if (is_kept(w, item)) {
+    if (leave_to_provider(w, item)) {
         return WALDO_OK;
     }
     raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
@@ -246,7 +246,7 @@ static waldo_status add_call(void *userdata, const waldo_item *item)
     waldo_str name = waldo__wire_name(item->name, name_text), id = item->id;
     waldo_status status = WALDO_OK;
     waldo_str raw = waldo__wire_own_raw(item, &w->encoder->vendor, &status);
-    int kept = is_kept(w, item), form = FORM_FUNCTION;
+    int kept = leave_to_provider(w, item), form = FORM_FUNCTION;
 
     if (status != WALDO_OK) {
         return status;

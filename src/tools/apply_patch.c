@@ -249,7 +249,7 @@ static void next_removal(state *s);
 static void next_write(state *s);
 
 /* The file at hand is in place, or gone; 0 when it is not, and the patch has failed. */
-static int is_done(state *s, waldo_status status, const waldo_error *error)
+static int finish_file(state *s, waldo_status status, const waldo_error *error)
 {
     file *f = &s->files.at[s->at];
 
@@ -264,7 +264,7 @@ static int is_done(state *s, waldo_status status, const waldo_error *error)
 
 static void removed(void *userdata, waldo_status status, const waldo_error *error)
 {
-    if (is_done(userdata, status, error)) {
+    if (finish_file(userdata, status, error)) {
         next_removal(userdata);
     }
 }
@@ -284,7 +284,7 @@ static void next_removal(state *s)
 
 static void written(void *userdata, waldo_status status, const waldo_error *error)
 {
-    if (is_done(userdata, status, error)) {
+    if (finish_file(userdata, status, error)) {
         next_write(userdata);
     }
 }
