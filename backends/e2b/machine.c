@@ -264,7 +264,7 @@ static void on_resumed(void *userdata, waldo_status status, const waldo_error *e
 {
     waldo_machine *machine = userdata;
 
-    waldo__buf_wipe(&machine->calls[0].ask.answer);
+    waldo__buf_free(&machine->calls[0].ask.answer);
     if (status == WALDO_OK) {
         arm_life(machine);
     }

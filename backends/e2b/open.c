@@ -257,7 +257,7 @@ static waldo_status take_sandbox(waldo_machine *machine, waldo_error **ret_err)
         status = waldo__secrets_put(place->env->secrets, place->token, token, 0);
     }
     waldo__json_free(doc);
-    waldo__buf_wipe(&machine->calls[0].ask.answer);
+    waldo__buf_free(&machine->calls[0].ask.answer);
     return status;
 }
 

@@ -88,11 +88,11 @@ static void end(waldo__recorder *recorder, waldo__json_writer *jw, waldo__buf *l
 /* One text without secrets. */
 static void put(waldo__recorder *recorder, waldo__json_writer *jw, const char *key, waldo_str text)
 {
-    waldo__buf clean = WALDO__BUF_INIT(LINE_MAX_BYTES);
+    waldo__buf clean = WALDO__BUF_WIPED(LINE_MAX_BYTES);
 
     check(recorder, waldo__scrub(recorder->secrets, text, &clean));
     waldo__jw_str(jw, key, waldo__buf_str(&clean));
-    waldo__buf_wipe(&clean);
+    waldo__buf_free(&clean);
 }
 
 static void put_option(waldo__recorder *recorder, waldo__json_writer *jw, const char *key,

@@ -22,9 +22,9 @@ static void forget(waldo__buf *buf)
     *buf = (waldo__buf){ .max = buf->max, .is_wiped = buf->is_wiped };
 }
 
-static void wipe_memory(waldo__buf *buf)
+static void give_back(waldo__buf *buf)
 {
-    if (buf->ptr != NULL) {
+    if (buf->is_wiped && buf->ptr != NULL) {
         explicit_bzero(buf->ptr, buf->cap);
     }
     waldo__free(buf->ptr);
@@ -32,17 +32,7 @@ static void wipe_memory(waldo__buf *buf)
 
 void waldo__buf_free(waldo__buf *buf)
 {
-    if (buf->is_wiped) {
-        wipe_memory(buf);
-    } else {
-        waldo__free(buf->ptr);
-    }
-    forget(buf);
-}
-
-void waldo__buf_wipe(waldo__buf *buf)
-{
-    wipe_memory(buf);
+    give_back(buf);
     forget(buf);
 }
 
@@ -65,7 +55,7 @@ static waldo_status resize(waldo__buf *buf, size_t cap)
     }
     if (buf->is_wiped && buf->ptr != NULL) {
         memcpy(ptr, buf->ptr, buf->len + 1);
-        wipe_memory(buf);
+        give_back(buf);
     }
     buf->ptr = ptr;
     buf->cap = cap;

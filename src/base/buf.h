@@ -17,18 +17,17 @@ typedef struct waldo__buf {
     size_t cap;
     size_t max;
     waldo_status status; /* WALDO_OK, WALDO_ENOMEM or WALDO_ETOOBIG */
-    int is_wiped;        /* memory is overwritten before it is given back */
+    int is_wiped;        /* memory is overwritten before it is given back, when it grows, too */
 } waldo__buf;
 
 #define WALDO__BUF_INIT(maximum) ((waldo__buf){ .max = (maximum) })
 
-/* For what a server says before it is scrubbed: it may quote the key. */
+/* For secrets, and for what a server says before it is scrubbed: it may quote the key. */
 #define WALDO__BUF_WIPED(maximum) ((waldo__buf){ .max = (maximum), .is_wiped = 1 })
 
 void waldo__buf_init(waldo__buf *buf, size_t max);
 void waldo__buf_init_wiped(waldo__buf *buf, size_t max);
 void waldo__buf_free(waldo__buf *buf);  /* back to empty; the maximum stays */
-void waldo__buf_wipe(waldo__buf *buf);  /* overwrite, then free, whatever it is */
 void waldo__buf_clear(waldo__buf *buf); /* empty and without failure; the memory stays */
 
 waldo_status waldo__buf_add(waldo__buf *buf, const void *bytes, size_t len);

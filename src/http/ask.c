@@ -19,8 +19,8 @@ void waldo__ask_init(waldo__ask *ask, waldo__loop *loop, waldo__http *http, size
 {
     *ask = (waldo__ask){ .loop = loop,
                          .http = http,
-                         .head = WALDO__BUF_INIT(HEAD_MAX),
-                         .answer = WALDO__BUF_INIT(max_answer),
+                         .head = WALDO__BUF_WIPED(HEAD_MAX),
+                         .answer = WALDO__BUF_WIPED(max_answer),
                          .userdata = userdata };
     waldo__task_init(&ask->task, not_begun, ask);
 }

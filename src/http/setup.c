@@ -256,7 +256,7 @@ static waldo_status add_request_headers(waldo__transfer *transfer,
 static waldo_status add_auth(waldo__transfer *transfer, const waldo__http_request *request,
                              waldo_error **ret_err)
 {
-    waldo__buf line = WALDO__BUF_INIT(MAX_LINE);
+    waldo__buf line = WALDO__BUF_WIPED(MAX_LINE);
     struct curl_slist *last;
     waldo_status status;
 
@@ -281,7 +281,7 @@ static waldo_status add_auth(waldo__transfer *transfer, const waldo__http_reques
         }
         transfer->auth_line = last->data;
     }
-    waldo__buf_wipe(&line);
+    waldo__buf_free(&line);
     return status;
 }
 

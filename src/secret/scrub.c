@@ -136,7 +136,7 @@ waldo_status waldo__scrub(const waldo__secrets *secrets, waldo_str text, waldo__
 
 void waldo__scrubber_init(waldo__scrubber *scrubber, const waldo__secrets *secrets)
 {
-    *scrubber = (waldo__scrubber){ .secrets = secrets, .held = WALDO__BUF_INIT(SIZE_MAX / 4) };
+    *scrubber = (waldo__scrubber){ .secrets = secrets, .held = WALDO__BUF_WIPED(SIZE_MAX / 4) };
 }
 
 /* Scrub one piece and keep what must wait. */
@@ -152,7 +152,7 @@ static waldo_status feed(waldo__scrubber *scrubber, waldo_str text, waldo__buf *
 
 waldo_status waldo__scrubber_feed(waldo__scrubber *scrubber, waldo_str bytes, waldo__buf *out)
 {
-    waldo__buf both = WALDO__BUF_INIT(SIZE_MAX / 4);
+    waldo__buf both = WALDO__BUF_WIPED(SIZE_MAX / 4);
     waldo_status status;
 
     if (scrubber->held.status != WALDO_OK) {
@@ -161,15 +161,15 @@ waldo_status waldo__scrubber_feed(waldo__scrubber *scrubber, waldo_str bytes, wa
     if (scrubber->held.len == 0) {
         return feed(scrubber, bytes, out);
     }
-    /* Reserved at once: growing would leave parts of a value in freed memory. */
+    /* Reserved at once: what was held is copied once. */
     if (waldo__buf_reserve(&both, scrubber->held.len + bytes.len) == NULL) {
         return scrubber->held.status = both.status;
     }
     waldo__buf_add_str(&both, waldo__buf_str(&scrubber->held));
     waldo__buf_add_str(&both, bytes);
-    waldo__buf_wipe(&scrubber->held);
+    waldo__buf_free(&scrubber->held);
     status = feed(scrubber, waldo__buf_str(&both), out);
-    waldo__buf_wipe(&both);
+    waldo__buf_free(&both);
     return status;
 }
 
@@ -180,11 +180,11 @@ waldo_status waldo__scrubber_finish(waldo__scrubber *scrubber, waldo__buf *out)
     if (status == WALDO_OK) {
         status = waldo__scrub(scrubber->secrets, waldo__buf_str(&scrubber->held), out);
     }
-    waldo__buf_wipe(&scrubber->held);
+    waldo__buf_free(&scrubber->held);
     return status;
 }
 
 void waldo__scrubber_free(waldo__scrubber *scrubber)
 {
-    waldo__buf_wipe(&scrubber->held);
+    waldo__buf_free(&scrubber->held);
 }

@@ -5,8 +5,44 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <waldo/alloc.h>
+
 #include "base/alloc.h"
 #include "base/buf.h"
+
+/* ---- an allocator that looks at what is given back ---- */
+
+static const char word[] = "sk-the-secret";
+static size_t found;
+
+static void *hook_malloc(void *userdata, size_t size)
+{
+    (void)userdata;
+    return calloc(1, size); /* so that what is found is the buffer's */
+}
+
+static void hook_free(void *userdata, void *ptr)
+{
+    (void)userdata;
+    found += ptr != NULL && memmem(ptr, malloc_usable_size(ptr), word, sizeof word - 1) != NULL;
+    free(ptr);
+}
+
+static void *hook_realloc(void *userdata, void *ptr, size_t size)
+{
+    void *other = hook_malloc(userdata, size);
+    size_t old = ptr != NULL ? malloc_usable_size(ptr) : 0;
+
+    if (other != NULL && ptr != NULL) {
+        memcpy(other, ptr, old < size ? old : size);
+        hook_free(userdata, ptr);
+    }
+    return other;
+}
 
 static void is_empty_text_before_anything_is_added(void **state)
 {
@@ -18,7 +54,7 @@ static void is_empty_text_before_anything_is_added(void **state)
     waldo__buf_consume(&buf, 0);
     waldo__buf_truncate(&buf, 0);
     waldo__buf_clear(&buf);
-    waldo__buf_wipe(&buf);
+    waldo__buf_init_wiped(&buf, 10);
     waldo__buf_free(&buf);
 }
 
@@ -171,8 +207,34 @@ static void escapes_for_a_url(void **state)
     waldo__buf_free(&buf);
 }
 
+/* In every block that a buffer had on its way. */
+static size_t left_behind_by(waldo__buf *buf)
+{
+    found = 0;
+    for (int i = 0; i < 200; i++) {
+        waldo__buf_puts(buf, word);
+    }
+    assert_int_equal(buf->len, 200 * (sizeof word - 1));
+    waldo__buf_free(buf);
+    assert_null(buf->ptr);
+    return found;
+}
+
+static void overwrites_every_block_that_is_to_be_wiped(void **state)
+{
+    waldo__buf plain = WALDO__BUF_INIT(10000), wiped = WALDO__BUF_WIPED(10000);
+
+    (void)state;
+    assert_true(left_behind_by(&plain) > 1); /* the allocator does see them */
+    assert_int_equal(left_behind_by(&wiped), 0);
+    assert_int_equal(left_behind_by(&wiped), 0); /* it stays what it is */
+    waldo__buf_init_wiped(&plain, 10000);
+    assert_int_equal(left_behind_by(&plain), 0);
+}
+
 int main(void)
 {
+    const waldo_allocator hook = { hook_malloc, hook_realloc, hook_free, NULL };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_empty_text_before_anything_is_added),
         cmocka_unit_test(appends_in_every_way),
@@ -184,7 +246,11 @@ int main(void)
         cmocka_unit_test(gives_its_content_away),
         cmocka_unit_test(prints_at_the_edge_of_its_room),
         cmocka_unit_test(escapes_for_a_url),
+        cmocka_unit_test(overwrites_every_block_that_is_to_be_wiped),
     };
 
+    if (waldo_set_allocator(&hook) != WALDO_OK) {
+        return 1;
+    }
     return !!cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,7 +150,7 @@ static waldo_status keep_and_scrub_secrets(void)
     if (status == WALDO_OK) {
         status = scrub_stream(secrets);
     }
-    waldo__buf_wipe(&value);
+    waldo__buf_free(&value);
     waldo__secrets_free(secrets);
     return status;
 }

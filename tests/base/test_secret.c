@@ -38,7 +38,7 @@ static void assert_held(waldo__secrets *secrets, const char *name, const char *w
 
     assert_int_equal(waldo__secrets_append(secrets, name, &out), WALDO_OK);
     assert_string_equal(waldo__buf_str(&out).ptr, want);
-    waldo__buf_wipe(&out);
+    waldo__buf_free(&out);
 }
 
 static void keeps_and_replaces(void **state)
