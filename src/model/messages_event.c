@@ -335,7 +335,7 @@ static waldo_status read_row(waldo_reader *reader, size_t row, const waldo__json
 static waldo_status read_parsed(waldo_reader *reader, waldo_str name, const waldo__json_value *root,
                                 waldo_str text)
 {
-    waldo_str type = waldo__json_get_str(root, "type");
+    waldo_str said = waldo__json_get_str(root, "type"), type = said.len > 0 ? said : name;
 
     if (waldo__json_type_of(root) != WALDO__JSON_OBJECT) {
         return waldo__body_fail(&reader->body, WALDO_EPROTO,
@@ -344,12 +344,11 @@ static waldo_status read_parsed(waldo_reader *reader, waldo_str name, const wald
     if (waldo__body_holds_error(root)) {
         return waldo__body_fail_provider(&reader->body, root, text);
     }
-    type = type.len > 0 ? type : name;
     for (size_t row = 0; row < WALDO__COUNT(rows); row++) {
         if (waldo__str_is(type, rows[row].type)) {
             waldo_status status = read_row(reader, row, root, text);
 
-            if (waldo__json_get_str(root, "type").len == 0) {
+            if (said.len == 0) {
                 reader->fast.effect = 0; /* its name belongs to it */
             }
             return status;

@@ -390,8 +390,9 @@ static waldo_status end_response(waldo_reader *reader, event_action action,
     waldo_status status = WALDO_OK;
 
     reader->body.is_done = 1;
-    read_id(reader, response);
-    if (reader->is_remote && take_id(reader, waldo__json_get_str(response, "id")) != WALDO_OK) {
+    if (!reader->is_remote) {
+        read_id(reader, response);
+    } else if (take_id(reader, waldo__json_get_str(response, "id")) != WALDO_OK) {
         return reader->body.status;
     }
     read_usage(reader, waldo__json_get(response, "usage"));
