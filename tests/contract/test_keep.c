@@ -2,17 +2,8 @@
  * Machines that are kept: specs with a name or a lease, saved states and what may be wrong with
  * them, who ends a machine and who lets it go. On a backend in memory that counts.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
+#include "host.h"
 #include "sandbox/registry.h"
-#include "sandbox/sandbox.h"
 #include "sandbox/spec.h"
 
 static const waldo_backend_ops *fake;
@@ -138,31 +129,11 @@ static int add_backends(void **state)
 
 /* ---- one runtime and one sandbox ---- */
 
-typedef struct host {
-    waldo_runtime *rt;
-    waldo_sandbox *sandbox;
-} host;
-
-typedef struct told {
-    int done;
-    waldo_status status;
-    char text[512];
-} told;
-
-static void on_done(void *userdata, waldo_status status, const waldo_error *error)
-{
-    told *t = userdata;
-
-    t->done++;
-    t->status = status;
-    snprintf(t->text, sizeof t->text, "%s", waldo_error_message(error));
-}
-
 static void on_saved(void *userdata, waldo_status status, waldo_str saved, const waldo_error *error)
 {
     told *t = userdata;
 
-    on_done(userdata, status, error);
+    told_done(userdata, status, error);
     if (status == WALDO_OK) {
         snprintf(t->text, sizeof t->text, "%.*s", (int)saved.len, saved.ptr);
     }
@@ -171,7 +142,7 @@ static void on_saved(void *userdata, waldo_status status, waldo_str saved, const
 static void on_patch(void *userdata, waldo_status status, waldo_str patch, const waldo_error *error)
 {
     (void)patch;
-    on_done(userdata, status, error);
+    told_done(userdata, status, error);
 }
 
 static waldo_sandbox_spec *spec_of(const char *text)
@@ -181,31 +152,8 @@ static waldo_sandbox_spec *spec_of(const char *text)
 
 static host host_of(const char *text)
 {
-    waldo_sandbox_spec *spec = spec_of(text);
-    host h = { .rt = waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_ERROR)) };
-
     memset(&seen, 0, sizeof seen);
-    assert_null(waldo_sandbox_spec_error(spec));
-    h.sandbox = waldo_sandbox_new(h.rt, spec);
-    waldo_sandbox_spec_unref(spec);
-    return h;
-}
-
-static void wait_for(const host *h, told *t)
-{
-    while (!t->done) {
-        assert_int_equal(waldo_runtime_step(h->rt, 60000), WALDO_OK);
-    }
-    assert_int_equal(t->done, 1);
-}
-
-static told open_it(const host *h)
-{
-    told t = { 0 };
-
-    waldo_sandbox_open(h->sandbox, on_done, &t);
-    wait_for(h, &t);
-    return t;
+    return host_with(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(text)));
 }
 
 static told save(const host *h)
@@ -213,23 +161,8 @@ static told save(const host *h)
     told t = { 0 };
 
     waldo_sandbox_save(h->sandbox, on_saved, &t);
-    wait_for(h, &t);
+    host_wait(h, &t);
     return t;
-}
-
-static told end(const host *h, void (*how)(waldo_sandbox *, waldo_sandbox_fn, void *))
-{
-    told t = { 0 };
-
-    how(h->sandbox, on_done, &t);
-    wait_for(h, &t);
-    return t;
-}
-
-static void drop(host *h)
-{
-    waldo_sandbox_unref(h->sandbox);
-    waldo_runtime_finish(h->rt);
 }
 
 static void expect_ends(int closes, int detaches, int abandons)
@@ -307,19 +240,19 @@ static void made_elsewhere(void **state)
         }
         waldo_sandbox_spec_unref(spec);
     }
-    assert_int_equal(open_it(&h).status, WALDO_OK);
+    assert_int_equal(host_ask(&h, waldo_sandbox_open).status, WALDO_OK);
     assert_string_equal(seen.attach, "some-1");
     assert_int_equal(seen.net, WALDO_NET_DEFAULT);
     assert_non_null(strstr(waldo__sandbox_notes(h.sandbox), "as it was before"));
     assert_null(strstr(waldo__sandbox_notes(h.sandbox), "no network"));
-    drop(&h);
+    host_drop(&h);
 }
 
 /* A name alone is looked for wherever machines are kept, in the order of the backends. */
 static void found_by_name(void **state)
 {
     host h = host_of("@lab,timeout=3");
-    told t = open_it(&h);
+    told t = host_ask(&h, waldo_sandbox_open);
 
     (void)state;
     assert_int_equal(t.status, WALDO_OK);
@@ -327,7 +260,7 @@ static void found_by_name(void **state)
     assert_int_equal(seen.opens, 1);
     assert_string_equal(seen.name, "lab");
     assert_true(seen.find);
-    drop(&h);
+    host_drop(&h);
     expect_ends(0, 1, 0);
 }
 
@@ -339,11 +272,11 @@ static void not_saved_without_a_lease(void **state)
     (void)state;
     assert_int_equal(t.status, WALDO_ENOTSUP);
     assert_non_null(strstr(t.text, "lease="));
-    t = end(&h, waldo_sandbox_detach);
+    t = host_ask(&h, waldo_sandbox_detach);
     assert_int_equal(t.status, WALDO_ENOTSUP);
-    t = open_it(&h); /* it was left as it was */
+    t = host_ask(&h, waldo_sandbox_open); /* it was left as it was */
     assert_int_equal(t.status, WALDO_OK);
-    drop(&h);
+    host_drop(&h);
     expect_ends(1, 0, 0);
 }
 
@@ -352,38 +285,38 @@ static void who_ends_it(void **state)
     host h = host_of("keep:,lease=60");
 
     (void)state;
-    open_it(&h);
-    assert_int_equal(end(&h, waldo_sandbox_close).status, WALDO_OK);
+    host_ask(&h, waldo_sandbox_open);
+    assert_int_equal(host_ask(&h, waldo_sandbox_close).status, WALDO_OK);
     expect_ends(1, 0, 0);
-    drop(&h);
+    host_drop(&h);
     h = host_of("keep:,lease=60");
-    open_it(&h);
-    drop(&h); /* nobody has its saved state, or could tell */
+    host_ask(&h, waldo_sandbox_open);
+    host_drop(&h); /* nobody has its saved state, or could tell */
     expect_ends(1, 0, 0);
     h = host_of("keep:,lease=60");
-    open_it(&h);
-    assert_int_equal(end(&h, waldo_sandbox_detach).status, WALDO_OK);
-    assert_int_equal(open_it(&h).status, WALDO_ECLOSED);
-    drop(&h);
+    host_ask(&h, waldo_sandbox_open);
+    assert_int_equal(host_ask(&h, waldo_sandbox_detach).status, WALDO_OK);
+    assert_int_equal(host_ask(&h, waldo_sandbox_open).status, WALDO_ECLOSED);
+    host_drop(&h);
     expect_ends(0, 1, 0);
     h = host_of("keep:,name=lab");
-    open_it(&h);
-    assert_int_equal(end(&h, waldo_sandbox_close).status, WALDO_OK);
-    drop(&h);
+    host_ask(&h, waldo_sandbox_open);
+    assert_int_equal(host_ask(&h, waldo_sandbox_close).status, WALDO_OK);
+    host_drop(&h);
     expect_ends(0, 1, 0);
     h = host_of("keep:,name=lab");
-    open_it(&h);
+    host_ask(&h, waldo_sandbox_open);
     waldo_sandbox_unref(h.sandbox);
     waldo_runtime_free(h.rt); /* without any wait */
     expect_ends(0, 1, 0);
     h = host_of("keep:,lease=60");
-    open_it(&h);
+    host_ask(&h, waldo_sandbox_open);
     waldo_sandbox_unref(h.sandbox);
     waldo_runtime_free(h.rt);
     expect_ends(0, 0, 1);
     h = host_of("keep:,name=lab");
-    assert_int_equal(end(&h, waldo_sandbox_detach).status, WALDO_OK); /* it was never opened */
-    drop(&h);
+    assert_int_equal(host_ask(&h, waldo_sandbox_detach).status, WALDO_OK); /* it was never opened */
+    host_drop(&h);
     expect_ends(0, 0, 0);
 }
 
@@ -403,7 +336,7 @@ static void saved_and_reopened(void **state)
     assert_non_null(strstr(waldo_error_message(error), "\"keep\", which the spec does not name"));
     waldo_error_free(error);
     waldo_sandbox_spec_unref(spec);
-    drop(&h);
+    host_drop(&h);
     h = host_of("fake:");
     waldo_sandbox_unref(h.sandbox);
     spec = waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS("fake:", "keep:")));
@@ -412,14 +345,14 @@ static void saved_and_reopened(void **state)
     assert_non_null(h.sandbox);
     assert_string_equal(waldo_sandbox_backend(h.sandbox), "keep");
     seen.reached = 1;
-    assert_int_equal(open_it(&h).status, WALDO_OK);
+    assert_int_equal(host_ask(&h, waldo_sandbox_open).status, WALDO_OK);
     assert_string_equal(seen.saved, "the \"machine\" itself");
     waldo_sandbox_changes(h.sandbox, on_patch, &t); /* it began empty: everything is new */
-    wait_for(&h, &t);
+    host_wait(&h, &t);
     assert_int_equal(t.status, WALDO_OK);
     assert_string_equal(save(&h).text, saved.text);
-    assert_int_equal(end(&h, waldo_sandbox_close).status, WALDO_OK);
-    drop(&h);
+    assert_int_equal(host_ask(&h, waldo_sandbox_close).status, WALDO_OK);
+    host_drop(&h);
     expect_ends(1, 0, 0);
 }
 
@@ -450,8 +383,8 @@ static void lost_and_replaced(void **state)
     h.sandbox = waldo_sandbox_new(h.rt, spec);
     waldo_sandbox_spec_unref(spec);
     waldo__sandbox_listen(h.sandbox, &listener);
-    open_it(&h);
-    wait_for(&h, &t);
+    host_ask(&h, waldo_sandbox_open);
+    host_wait(&h, &t);
     assert_string_equal(t.text, save(&h).text);
     waldo__sandbox_checkpoint(h.sandbox);
     for (int i = 1; i <= 2; i++) {
@@ -461,7 +394,7 @@ static void lost_and_replaced(void **state)
                          WALDO_OK);
         assert_int_equal(result->end, WALDO_EXEC_LOST);
         waldo_exec_result_free(result);
-        assert_int_equal(open_it(&h).status, WALDO_OK);
+        assert_int_equal(host_ask(&h, waldo_sandbox_open).status, WALDO_OK);
         expect_ends(0, i, 0);
         assert_non_null(strstr(waldo__sandbox_notice(h.sandbox, (size_t)i - 1),
                                i == 1 ? "as it was left there" : "seconds before the loss"));
@@ -469,7 +402,7 @@ static void lost_and_replaced(void **state)
     assert_int_equal(seen.opens, 2);
     assert_string_equal(seen.name, "lab");
     assert_int_equal(t.done, 2);
-    drop(&h);
+    host_drop(&h);
 }
 
 static void changes_of_a_reached_machine(void **state)
@@ -480,10 +413,10 @@ static void changes_of_a_reached_machine(void **state)
     (void)state;
     seen.reached = 1;
     waldo_sandbox_changes(h.sandbox, on_patch, &t);
-    wait_for(&h, &t);
+    host_wait(&h, &t);
     assert_int_equal(t.status, WALDO_ENOTSUP);
     assert_non_null(strstr(t.text, "was there before"));
-    drop(&h);
+    host_drop(&h);
     expect_ends(0, 1, 0);
 }
 
@@ -542,7 +475,7 @@ static void bad_states(void **state)
     assert_null(waldo_sandbox_open_saved(NULL, spec, waldo__str("{}"), NULL));
     waldo_sandbox_spec_unref(spec);
     waldo_sandbox_spec_unref(wrong);
-    drop(&h);
+    host_drop(&h);
 }
 
 int main(void)

@@ -1,15 +1,6 @@
 /* Ports, the network and pauses that fail: on a backend in memory that notes what it is asked. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
+#include "host.h"
 #include "sandbox/registry.h"
-#include "sandbox/sandbox.h"
 #include <waldo/machine.h>
 
 static waldo_backend_ops cloud;
@@ -102,31 +93,11 @@ static int add_backend(void **state)
     return waldo_backend_register(&cloud, NULL) != WALDO_OK;
 }
 
-typedef struct host {
-    waldo_runtime *rt;
-    waldo_sandbox *sandbox;
-} host;
-
-typedef struct told {
-    int done;
-    waldo_status status;
-    char text[512];
-} told;
-
-static void on_done(void *userdata, waldo_status status, const waldo_error *error)
-{
-    told *t = userdata;
-
-    t->done++;
-    t->status = status;
-    snprintf(t->text, sizeof t->text, "%s", waldo_error_message(error));
-}
-
 static void on_url(void *userdata, waldo_status status, waldo_str url, const waldo_error *error)
 {
     told *t = userdata;
 
-    on_done(userdata, status, error);
+    told_done(userdata, status, error);
     if (status == WALDO_OK) {
         snprintf(t->text, sizeof t->text, "%s", url.ptr);
     }
@@ -135,46 +106,16 @@ static void on_url(void *userdata, waldo_status status, waldo_str url, const wal
 static host host_of(const char *text, const char *next)
 {
     static const char *const hosts[] = { "one.example", "two.example", NULL };
-    waldo_sandbox_spec *spec = waldo_sandbox_spec_new(
-        &WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(text, next), .hosts = hosts));
-    host h = { .rt = waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_ERROR)) };
 
-    assert_null(waldo_sandbox_spec_error(spec));
-    h.sandbox = waldo_sandbox_new(h.rt, spec);
-    waldo_sandbox_spec_unref(spec);
-    return h;
-}
-
-static void drop(host *h)
-{
-    waldo_sandbox_unref(h->sandbox);
-    waldo_runtime_finish(h->rt);
-}
-
-static told wait_for(host *h, told *t)
-{
-    while (!t->done) {
-        assert_int_equal(waldo_runtime_step(h->rt, 60000), WALDO_OK);
-    }
-    assert_int_equal(t->done, 1);
-    return *t;
-}
-
-static told plain(host *h, void (*function)(waldo_sandbox *, waldo_sandbox_fn, void *))
-{
-    told t = { 0 };
-
-    function(h->sandbox, on_done, &t);
-    assert_int_equal(t.done, 0);
-    return wait_for(h, &t);
+    return host_with(&WALDO_SANDBOX_SPEC(.backends = WALDO_STRINGS(text, next), .hosts = hosts));
 }
 
 static told set_net(host *h, waldo_net level, const char *const *hosts)
 {
     told t = { 0 };
 
-    waldo_sandbox_set_net(h->sandbox, level, hosts, on_done, &t);
-    return wait_for(h, &t);
+    waldo_sandbox_set_net(h->sandbox, level, hosts, told_done, &t);
+    return host_wait(h, &t);
 }
 
 static void urls(void **state)
@@ -186,10 +127,10 @@ static void urls(void **state)
     waldo_sandbox_port_url(h.sandbox, 8080, on_url, &urls_told[0]);
     waldo_sandbox_port_url(h.sandbox, 0, on_url, &urls_told[1]);
     waldo_sandbox_port_url(h.sandbox, 65536, on_url, &urls_told[2]);
-    assert_string_equal(wait_for(&h, &urls_told[0]).text, "https://8080.example");
-    assert_int_equal(wait_for(&h, &urls_told[1]).status, WALDO_EINVAL);
-    assert_int_equal(wait_for(&h, &urls_told[2]).status, WALDO_EINVAL);
-    drop(&h);
+    assert_string_equal(host_wait(&h, &urls_told[0]).text, "https://8080.example");
+    assert_int_equal(host_wait(&h, &urls_told[1]).status, WALDO_EINVAL);
+    assert_int_equal(host_wait(&h, &urls_told[2]).status, WALDO_EINVAL);
+    host_drop(&h);
 }
 
 static void levels(void **state)
@@ -214,7 +155,7 @@ static void levels(void **state)
     assert_int_equal(set_net(&h, -1, NULL).status, WALDO_EINVAL);
     assert_int_equal(set_net(&h, WALDO_NET_PACKAGES, NULL).status, WALDO_ENOTSUP);
     assert_string_equal(net, "");
-    drop(&h);
+    host_drop(&h);
 }
 
 /* The recipe's level is that of the backend which is used at last. */
@@ -225,12 +166,12 @@ static void default_level_of_another_backend(void **state)
 
     (void)state;
     net[0] = '\0';
-    waldo_sandbox_set_net(h.sandbox, WALDO_NET_DEFAULT, NULL, on_done, &t);
-    assert_int_equal(wait_for(&h, &t).status, WALDO_OK);
+    waldo_sandbox_set_net(h.sandbox, WALDO_NET_DEFAULT, NULL, told_done, &t);
+    assert_int_equal(host_wait(&h, &t).status, WALDO_OK);
     assert_string_equal(waldo_sandbox_backend(h.sandbox), "cloud");
     assert_string_equal(net, "4");
     assert_int_equal(set_net(&h, WALDO_NET_DEFAULT, WALDO_STRINGS("a")).status, WALDO_EINVAL);
-    drop(&h);
+    host_drop(&h);
 }
 
 static void pause_that_fails(void **state)
@@ -240,14 +181,14 @@ static void pause_that_fails(void **state)
     told next = { 0 };
 
     (void)state;
-    plain(&h, waldo_sandbox_open);
+    host_ask(&h, waldo_sandbox_open);
     resumes = 0;
-    waldo_sandbox_pause(h.sandbox, on_done, &paused);
-    waldo_sandbox_open(h.sandbox, on_done, &next); /* waits for what becomes of it */
-    assert_int_equal(wait_for(&h, &next).status, WALDO_OK);
-    assert_int_equal(wait_for(&h, &paused).status, WALDO_EUNAVAILABLE);
+    waldo_sandbox_pause(h.sandbox, told_done, &paused);
+    waldo_sandbox_open(h.sandbox, told_done, &next); /* waits for what becomes of it */
+    assert_int_equal(host_wait(&h, &next).status, WALDO_OK);
+    assert_int_equal(host_wait(&h, &paused).status, WALDO_EUNAVAILABLE);
     assert_int_equal(resumes, 0);
-    drop(&h);
+    host_drop(&h);
 }
 
 static void resume_that_fails(void **state)
@@ -256,13 +197,13 @@ static void resume_that_fails(void **state)
     told t;
 
     (void)state;
-    plain(&h, waldo_sandbox_open);
-    assert_int_equal(plain(&h, waldo_sandbox_pause).status, WALDO_OK);
-    t = plain(&h, waldo_sandbox_open);
+    host_ask(&h, waldo_sandbox_open);
+    assert_int_equal(host_ask(&h, waldo_sandbox_pause).status, WALDO_OK);
+    t = host_ask(&h, waldo_sandbox_open);
     assert_int_equal(t.status, WALDO_ELOST);
     assert_non_null(strstr(t.text, "the machine was paused; nor can it be reached again"));
-    assert_int_equal(plain(&h, waldo_sandbox_pause).status, WALDO_ELOST);
-    drop(&h);
+    assert_int_equal(host_ask(&h, waldo_sandbox_pause).status, WALDO_ELOST);
+    host_drop(&h);
 }
 
 /* Who pauses a machine that does not come back goes on in the next one, which is not paused. */
@@ -271,14 +212,14 @@ static void resume_that_fails_with_another_backend(void **state)
     host h = host_of("cloud:,fail=resume", "fake:");
 
     (void)state;
-    plain(&h, waldo_sandbox_open);
-    assert_int_equal(plain(&h, waldo_sandbox_pause).status, WALDO_OK);
-    assert_int_equal(plain(&h, waldo_sandbox_resume).status, WALDO_OK);
+    host_ask(&h, waldo_sandbox_open);
+    assert_int_equal(host_ask(&h, waldo_sandbox_pause).status, WALDO_OK);
+    assert_int_equal(host_ask(&h, waldo_sandbox_resume).status, WALDO_OK);
     assert_string_equal(waldo_sandbox_backend(h.sandbox), "fake");
     assert_int_equal(waldo_sandbox_generation(h.sandbox), 2);
-    assert_int_equal(plain(&h, waldo_sandbox_pause).status, WALDO_OK);
-    assert_int_equal(plain(&h, waldo_sandbox_open).status, WALDO_OK);
-    drop(&h);
+    assert_int_equal(host_ask(&h, waldo_sandbox_pause).status, WALDO_OK);
+    assert_int_equal(host_ask(&h, waldo_sandbox_open).status, WALDO_OK);
+    host_drop(&h);
 }
 
 int main(void)
