@@ -434,6 +434,21 @@ static void step(host *h)
     assert_int_equal(waldo_runtime_step(h->rt, 60000), WALDO_OK);
 }
 
+static void wait_for(host *h, const told *t)
+{
+    while (!t->done) {
+        step(h);
+    }
+    assert_int_equal(t->done, 1);
+}
+
+static void wait_for_news(host *h, const char *word)
+{
+    while (strstr(h->news, word) == NULL) {
+        step(h);
+    }
+}
+
 static int64_t idle_ms; /* of the recipe */
 
 static void begin(host *h, uint32_t flags)
@@ -452,9 +467,7 @@ static void begin(host *h, uint32_t flags)
     h->listener = (waldo__sandbox_listener){ .fn = on_news, .userdata = h };
     waldo__sandbox_listen(h->sandbox, &h->listener);
     waldo_sandbox_open(h->sandbox, on_done, &open);
-    while (!open.done) {
-        step(h);
-    }
+    wait_for(h, &open);
     assert_int_equal(open.status, WALDO_OK);
     rested = waldo__now_ns() + REST_NS;
     assert_int_equal(waldo_sandbox_exec(h->sandbox, &WALDO_EXEC(.cmd = "plain"), on_ended,
@@ -477,14 +490,6 @@ static void finish(host *h)
     waldo_runtime_finish(h->rt);
 }
 
-static void wait_for(host *h, const told *t)
-{
-    while (!t->done) {
-        step(h);
-    }
-    assert_int_equal(t->done, 1);
-}
-
 /* ---- the cases ---- */
 
 static void goes_on_without_a_lease(void **state)
@@ -500,9 +505,7 @@ static void goes_on_without_a_lease(void **state)
     break_stream();
     wait_for(&h, &h.plain);
     assert_int_equal(h.plain.end, WALDO_EXEC_LOST);
-    while (strstr(h.news, "rejoined") == NULL) {
-        step(&h);
-    }
+    wait_for_news(&h, "rejoined");
     assert_null(strstr(h.news, "lost"));
     assert_int_equal(machine.streams, 2);
     assert_int_equal(waldo_background_list(h.sandbox, &info, 1), 1);
@@ -542,12 +545,8 @@ static void idle_behind_a_broken_stream(void **state)
     wait_for(&h, &read);
     break_stream();
     wait_for(&h, &h.plain);
-    while (strstr(h.news, "rejoined") == NULL) {
-        step(&h);
-    }
-    while (strstr(h.news, "closed") == NULL) {
-        step(&h);
-    }
+    wait_for_news(&h, "rejoined");
+    wait_for_news(&h, "closed");
     assert_int_equal(machine.closes, 1);
     finish(&h);
 }
@@ -563,9 +562,7 @@ static void cancelled_behind_a_broken_stream(void **state)
     break_stream();
     assert_int_equal(waldo_background_signal(h.sandbox, h.number, 15), WALDO_EBUSY);
     waldo_background_cancel(h.sandbox, h.number);
-    while (strstr(h.news, "rejoined") == NULL) {
-        step(&h);
-    }
+    wait_for_news(&h, "rejoined");
     assert_int_equal(machine.cancel_id, machine.jobs[0].id);
     waldo_background_read(h.sandbox, h.number, 0, 100, 60000, on_read, &read, NULL, NULL);
     exit_job(machine.jobs[0].id, 0);
@@ -584,9 +581,7 @@ static void lost_unless_it_says_so(void **state)
     break_stream();
     wait_for(&h, &h.plain);
     assert_int_equal(h.plain.end, WALDO_EXEC_LOST);
-    while (strstr(h.news, "lost") == NULL) {
-        step(&h);
-    }
+    wait_for_news(&h, "lost");
     assert_int_equal(machine.streams, 1);
     waldo_background_read(h.sandbox, h.number, 0, 100, 0, on_read, &read, NULL, NULL);
     wait_for(&h, &read);
@@ -691,9 +686,7 @@ static void lost_while_paused(void **state)
     wait_for(&h, &h.plain);
     assert_int_equal(pause_it(&h), WALDO_OK);
     break_stream();
-    while (strstr(h.news, "lost") == NULL) {
-        step(&h);
-    }
+    wait_for_news(&h, "lost");
     waldo_sandbox_resume(h.sandbox, on_done, &next);
     wait_for(&h, &next);
     assert_int_equal(next.status, WALDO_ELOST);
