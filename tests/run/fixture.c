@@ -1,10 +1,10 @@
 #include "fixture.h"
 
-int fixture_start(void **state)
+int fixture_start_of(void **state, const char *server)
 {
     fixture *f = calloc(1, sizeof *f);
 
-    f->server = standin_start("chat", NULL);
+    f->server = standin_start(server, NULL);
     if (f->server == NULL) {
         free(f);
         return -1;
@@ -12,6 +12,11 @@ int fixture_start(void **state)
     snprintf(f->url, sizeof f->url, "%s", standin_url(f->server));
     *state = f;
     return 0;
+}
+
+int fixture_start(void **state)
+{
+    return fixture_start_of(state, "chat");
 }
 
 int fixture_stop(void **state)
@@ -119,6 +124,21 @@ waldo_status fixture_pull(waldo_run *run, const char **ret_kinds)
         *ret_kinds = kinds;
     }
     return status;
+}
+
+const char *fixture_texts(waldo_run *run, waldo_event_kind kind)
+{
+    static char text[65536];
+    const waldo_event *event;
+
+    text[0] = '\0';
+    while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
+        if (waldo_event_type(event) == kind) {
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n",
+                     waldo_event_text(event).ptr);
+        }
+    }
+    return text;
 }
 
 static waldo_status echo(void *userdata, waldo_tool_call *call)

@@ -25,6 +25,7 @@ typedef struct fixture {
 
 /* Group set-up and test set-up: one server for a program, one runtime for a test. */
 int fixture_start(void **state);
+int fixture_start_of(void **state, const char *server); /* another stand-in than "chat" */
 int fixture_stop(void **state);
 int fixture_fresh(void **state);
 int fixture_drop(void **state);
@@ -43,6 +44,9 @@ const char *fixture_items(const waldo_run *run);
 
 /* Pull all there is, driving; the kinds as words in a static buffer. Returns the last status. */
 waldo_status fixture_pull(waldo_run *run, const char **ret_kinds);
+
+/* Pull all there is; the texts of events of this kind, one a line, in a static buffer. */
+const char *fixture_texts(waldo_run *run, waldo_event_kind kind);
 
 /* A tool that answers at once with its "text" argument and counts its calls in *userdata. */
 waldo_tool *echo_tool(int *calls, uint32_t flags);

@@ -14,16 +14,7 @@
 
 static int start(void **state)
 {
-    fixture *f = calloc(1, sizeof *f);
-
-    f->server = standin_start("responses", NULL);
-    if (f->server == NULL) {
-        free(f);
-        return -1;
-    }
-    snprintf(f->url, sizeof f->url, "%s", standin_url(f->server));
-    *state = f;
-    return 0;
+    return fixture_start_of(state, "responses");
 }
 
 /* "openai:URL#m,history=provider" and more. */
@@ -74,22 +65,6 @@ static void assert_same_request(fixture *f, size_t one, size_t other)
     assert_memory_equal(body[0], body[1], len[0]);
     free(body[0]);
     free(body[1]);
-}
-
-/* Pull all; the texts of the warnings in a static buffer. */
-static const char *warnings(waldo_run *run)
-{
-    static char text[8192];
-    const waldo_event *event;
-
-    text[0] = '\0';
-    while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
-        if (waldo_event_type(event) == WALDO_EVENT_WARNING) {
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n",
-                     waldo_event_text(event).ptr);
-        }
-    }
-    return text;
 }
 
 static waldo_status say(waldo_run *run, const char *text)
@@ -367,13 +342,14 @@ static void no_other_model_can_go_on(void **state)
     assert_int_equal(waldo_run_set_model(run, remote), WALDO_OK);
     assert_int_equal(say(run, "begin"), WALDO_OK);
     assert_int_equal(waldo_run_set_model(run, plain), WALDO_ENOTSUP);
-    assert_contains(warnings(run), "history=provider: the provider keeps the conversation, so it "
-                                   "cannot change its model: begin a new run");
+    assert_contains(fixture_texts(run, WALDO_EVENT_WARNING),
+                    "history=provider: the provider keeps the conversation, so it "
+                    "cannot change its model: begin a new run");
     assert_int_equal(say(run, "more"), WALDO_OK);
     run = waldo_run_new(f->rt, plain_agent, &WALDO_RUN(.prompt = "begin here"));
     assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
     assert_int_equal(waldo_run_set_model(run, remote), WALDO_ENOTSUP);
-    assert_contains(warnings(run), "cannot change its model");
+    assert_contains(fixture_texts(run, WALDO_EVENT_WARNING), "cannot change its model");
     waldo_agent_unref(agent);
     waldo_agent_unref(plain_agent);
     waldo_model_unref(remote);
@@ -412,7 +388,7 @@ static void messages_neither_come_nor_go(void **state)
     assert_int_equal(waldo_run_item_count(run), 0);
     assert_int_equal(say(run, "begin"), WALDO_OK);
     assert_int_equal(waldo_run_export(run).len, 0);
-    assert_contains(warnings(run), "it cannot be exported");
+    assert_contains(fixture_texts(run, WALDO_EVENT_WARNING), "it cannot be exported");
     waldo_agent_unref(agent);
 }
 

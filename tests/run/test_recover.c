@@ -26,22 +26,6 @@ static void assert_asks(fixture *f, size_t index, const char *model)
     free(body);
 }
 
-/* Pull everything; the texts of events of this kind, one a line, in a static buffer. */
-static const char *texts(waldo_run *run, waldo_event_kind kind)
-{
-    static char text[65536];
-    const waldo_event *event;
-
-    text[0] = '\0';
-    while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
-        if (waldo_event_type(event) == kind) {
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n",
-                     waldo_event_text(event).ptr);
-        }
-    }
-    return text;
-}
-
 /* ---- models to fall back to ---- */
 
 static const struct {
@@ -114,14 +98,14 @@ static void a_change_of_model_is_told_and_lasts(void **state)
                        "{\"text\":\"shown\",\"no_finish\":true},"
                        "{\"text\":\"one\"},{\"text\":\"two\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    said = texts(run, WALDO_EVENT_EPOCH);
+    said = fixture_texts(run, WALDO_EVENT_EPOCH);
     assert_contains(said, "first request\nmodel chat:");
     assert_contains(said, "#first failed (");
     assert_contains(said, "#second\n");
     assert_string_equal(fixture_items(run), "{\"kind\":\"user\",\"text\":\"hi\"}\n"
                                             "{\"kind\":\"assistant\",\"text\":\"one\"}\n");
     assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
-    assert_string_equal(texts(run, WALDO_EVENT_EPOCH), "");
+    assert_string_equal(fixture_texts(run, WALDO_EVENT_EPOCH), "");
     assert_string_equal(waldo_run_text(run), "two");
     assert_asks(f, 4, "second");
     waldo_agent_unref(agent);
@@ -259,7 +243,7 @@ static void a_large_result_is_sent_shorter_once(void **state)
     fixture_replies(f, "[{\"calls\":[" TALK("c1") "]}," TOO_LONG
                                                   ",{\"text\":\"good\"},{\"text\":\"again\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    said = texts(run, WALDO_EVENT_EPOCH);
+    said = fixture_texts(run, WALDO_EVENT_EPOCH);
     assert_string_equal(said, "first request\nthe conversation is too long for the model: old tool "
                               "output is sent shortened\n");
     assert_int_equal(waldo_run_status(run), WALDO_OK);
