@@ -9,8 +9,8 @@ import time
 import pytest
 
 from dockerd import IMAGE, tar_of
+from host import Host, kill_all, read_all
 from program import PROGRAM
-from test_durable import Host, read_all
 
 PROGRAM_S = 60
 WAITS = ("sh", "-c", "trap exit TERM; [ -d /tmp ] || mkdir /tmp; chmod 1777 /tmp; echo up; "
@@ -91,9 +91,7 @@ def host(engine, tmp_path):
         made.append(Host(f"docker:,attach={container.id}{options}", tmp_path / "state", {"DOCKER_HOST": engine.url}))
         return made[-1]
     yield one
-    for each in made:
-        if each.process.poll() is None:
-            each.kill()
+    kill_all(made)
 
 
 def test_command_line(foreign):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from dockerd import IMAGE
-from host import Host, read_all
+from host import Host, count, counted, kill_all, read_all
 from program import call
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
@@ -47,22 +47,17 @@ def durable(engine, tmp_path):
     before = engine.volumes()
     made = Durable(engine, tmp_path)
     yield made
-    for host in made.hosts:
-        if host.process.poll() is None:
-            host.kill()
+    kill_all(made.hosts)
     made.remove_all()
     assert engine.wait(lambda: not engine.containers()), engine.containers()
     assert engine.wait(lambda: engine.volumes() <= before), engine.volumes() - before
-
-
-COUNT = "i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; exit 7"
 
 
 def test_killed_host_and_the_next_one(durable):
     """The exact remaining output from where the first had come to, and the exit code."""
     a = durable.host()
     assert a.good("open") == ""
-    number = a.start(COUNT)
+    number = a.start(count())
     a.good("save")
     head, offset, over = a.read(number, 0, 300)
     assert over is None and head.startswith(b"line 0\n") and offset == len(head)
@@ -71,7 +66,7 @@ def test_killed_host_and_the_next_one(durable):
     b.good("open")
     assert b.good("list") == f"{number}+"
     rest, over = read_all(b, number, offset)
-    assert head + rest == b"".join(b"line %d\n" % i for i in range(40))
+    assert head + rest == counted()
     assert over == (1, 7)
     assert b.start("echo next") > number
     b.good("close")
@@ -368,7 +363,7 @@ def test_stream_that_breaks(durable):
     """The machine is reached again by itself: background commands go on, plain ones end as lost."""
     a = durable.host()
     a.good("open")
-    number = a.start("i=0; while [ $i -lt 60 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; exit 7")
+    number = a.start(count(60))
     ended = a.start("echo over")
     assert a.read(ended, 0, 20000)[2] == (1, 0)
     time.sleep(1.1)  # sooner it is not tried
@@ -379,7 +374,7 @@ def test_stream_that_breaks(durable):
     assert a.run("echo here") == "here\n"
     assert a.good("list") == f"{number}+ {ended}"
     text, over = read_all(a, number)
-    assert text == b"".join(b"line %d\n" % i for i in range(60)) and over == (1, 7)
+    assert text == counted(60) and over == (1, 7)
     assert a.read(ended, 0, 0)[2] == (1, 0)
     assert a.start("true") == ended + 1
     a.good("close")

@@ -4,20 +4,8 @@ import subprocess
 
 import pytest
 
-from dockerd import IMAGE
 from program import PROGRAM
-from test_durable import Durable
-
-
-@pytest.fixture
-def durable(engine, tmp_path):
-    made = Durable(engine, tmp_path)
-    yield made
-    for host in made.hosts:
-        if host.process.poll() is None:
-            host.kill()
-    made.remove_all()
-    assert engine.wait(lambda: not engine.containers()), engine.containers()
+from test_durable import durable  # noqa: F401 (a fixture)
 
 
 def state(durable):

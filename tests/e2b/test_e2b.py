@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from host import Host, read_all
+from host import Host, count, counted, kill_all, read_all
 from program import PROGRAM, call
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
@@ -77,9 +77,7 @@ class Cloud:
 def cloud(e2b, tmp_path):
     made = Cloud(e2b, tmp_path)
     yield made
-    for host in made.hosts:
-        if host.process.poll() is None:
-            host.kill()
+    kill_all(made.hosts)
 
 
 @pytest.fixture
@@ -174,14 +172,11 @@ def test_it_ends_with_its_time_when_the_host_is_gone(cloud):
 
 # ---- lives ----
 
-COUNT = "i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; exit 7"
-
-
 def test_killed_host_and_the_next_one(empty):
     """The exact remaining output from where the first had come to, and the exit code."""
     a = empty.host()
     a.good("open")
-    number = a.start(COUNT)
+    number = a.start(count())
     a.good("save")
     head, offset, over = a.read(number, 0, 300)
     assert over is None and offset == len(head)
@@ -193,7 +188,7 @@ def test_killed_host_and_the_next_one(empty):
     b.good("open")
     assert b.good("list") == f"{number}+"
     rest, over = read_all(b, number, offset)
-    assert head + rest == b"".join(b"line %d\n" % i for i in range(40)) and over == (1, 7)
+    assert head + rest == counted() and over == (1, 7)
     assert b.start("echo next") > number
     b.good("close")
     b.finish()
@@ -486,12 +481,12 @@ def test_a_stream_that_breaks(empty):
     empty.fault(START, skip=1, drop_at=3000, reset=True)
     a = empty.host("e2b:")
     a.good("open")
-    number = a.start("i=0; while [ $i -lt 60 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; exit 7")
+    number = a.start(count(60))
     time.sleep(1.1)  # sooner it is not tried
     assert a.ask("exec head -c 3000 /dev/urandom; sleep 100").startswith("OK end=6")
     assert a.run("echo here") == "here\n"
     text, over = read_all(a, number)
-    assert text == b"".join(b"line %d\n" % i for i in range(60)) and over == (1, 7)
+    assert text == counted(60) and over == (1, 7)
     a.good("close")
 
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from host import read_all
+from host import count, counted, read_all
 from test_e2b import CREATE, SEND, START, cloud, empty, make, pytestmark  # noqa: F401 (fixtures)
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
@@ -18,8 +18,6 @@ FILES, FOLDER = "POST /files", "POST /filesystem.Filesystem/MakeDir"
 ONCE = "exec echo once >> /tmp/times; cat /tmp/times"
 GONE = "WALDO_(ELOST|ENOTFOUND)"  # whichever of the requests at once is the first to be told
 MEMORY_MAX_KB = 64 * 1024
-COUNT = "i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; exit 7"
-COUNTED = b"".join(b"line %d\n" % i for i in range(40))
 # As root, who may: the process that brings the hand's stream.
 KILL_ATTACH = ("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline | grep -q '^[^ ]* attach ' && "
                "kill -9 ${p#/proc/}; done")
@@ -168,11 +166,11 @@ def test_a_stream_that_is_cut(sound, fault):
     sound.fault(START, skip=1, **fault)
     a = sound.host("e2b:")
     a.good("open")
-    number = a.start(COUNT)
+    number = a.start(count())
     time.sleep(1.1)
     assert a.ask("exec echo once >> /tmp/times; head -c 3000 /dev/urandom; sleep 100").startswith("OK end=6")
     assert a.run("cat /tmp/times") == "once\n"
-    assert read_all(a, number) == (COUNTED, (1, 7)) and len(machines(sound)) == 1
+    assert read_all(a, number) == (counted(), (1, 7)) and len(machines(sound)) == 1
 
 
 @pytest.mark.parametrize("frames", [
@@ -182,11 +180,11 @@ def test_the_process_of_the_stream_ends(sound, frames):
     sound.fault(START, skip=1, frames=frames)
     a = sound.host("e2b:,user=root")
     a.good("open")
-    number = a.start(COUNT)
+    number = a.start(count())
     time.sleep(1.1)
     assert a.ask(f"exec echo once >> /tmp/times; {KILL_ATTACH}; sleep 100").startswith("OK end=6")
     assert a.run("cat /tmp/times") == "once\n"
-    assert read_all(a, number) == (COUNTED, (1, 7)) and len(machines(sound)) == 1
+    assert read_all(a, number) == (counted(), (1, 7)) and len(machines(sound)) == 1
 
 
 @pytest.mark.parametrize("frames", [
@@ -244,10 +242,10 @@ def test_somebody_pauses_what_resumes_by_itself(cloud):
     other = make(cloud, autoPause=True, autoResume={"enabled": True})
     a = cloud.host(f"e2b:,attach={other}")
     a.good("open")
-    number = a.start(COUNT)
+    number = a.start(count())
     time.sleep(1.1)
     cloud.standin.control(pause=other)
-    assert read_all(a, number) == (COUNTED, (1, 7))
+    assert read_all(a, number) == (counted(), (1, 7))
     assert a.run("echo here") == "here\n" and len(cloud.asked(CREATE)) == 1
     a.good("close")
     a.finish()

@@ -4,6 +4,7 @@ import json
 import pytest
 
 from test_e2b import CREATE, KEY, SEND, START, cloud, empty, make, pytestmark  # noqa: F401 (fixtures)
+from test_e2b_faults import KILL_ATTACH
 
 LIST = "GET /v2/sandboxes*"
 
@@ -65,8 +66,7 @@ def test_a_pause_that_fails(empty):
 def test_a_stream_that_breaks_while_the_network_is_changed(empty):
     a = empty.host("e2b:,user=root")
     a.good("open")
-    a.start("sleep 1.5; for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline | grep -q '^[^ ]* attach ' && "
-            "kill -9 ${p#/proc/}; done")
+    a.start(f"sleep 1.5; {KILL_ATTACH}")
     a.run("sleep 1.1")
     empty.fault("PUT /sandboxes/*/network", wait_ms=2000)
     a.ask("net all")

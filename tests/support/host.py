@@ -54,6 +54,23 @@ class Host:
         assert (self.process.returncode, err) == (0, b""), (out, err)
 
 
+def kill_all(hosts):
+    """Those that still run."""
+    for host in hosts:
+        if host.process.poll() is None:
+            host.kill()
+
+
+def count(lines=40):
+    """A command that goes on for a while."""
+    return f"i=0; while [ $i -lt {lines} ]; do echo line $i; i=$((i+1)); sleep 0.05; done; exit 7"
+
+
+def counted(lines=40):
+    """All that it writes."""
+    return b"".join(b"line %d\n" % i for i in range(lines))
+
+
 def read_all(host, number, offset=0):
     """To its end."""
     text = b""
