@@ -56,8 +56,14 @@ def head(status, headers):
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def send_head(connection, status, headers, reply):
-    start = head(status, {**headers, **({"Connection": "close"} if reply.get("close") else {})})
+def send_head(connection, status, headers, reply, released):
+    """What the script wants to happen before a response, and its head."""
+    if reply.get("close_before_reply"):
+        cut(connection, reply)
+    if reply.get("stall_headers"):
+        hold(connection, released)
+    closing = {"Connection": "close"} if reply.get("close") else {}
+    start = head(status, {**headers, **reply.get("headers", {}), **closing})
     if reply.get("slow_headers"):
         for i in range(len(start)):
             connection.sendall(start[i:i + 1])
@@ -68,15 +74,10 @@ def send_head(connection, status, headers, reply):
 
 def send(connection, status, headers, body, reply, released):
     """Send one response; returns whether the connection can serve another request."""
-    if reply.get("close_before_reply"):
-        cut(connection, reply)
-    if reply.get("stall_headers"):
-        hold(connection, released)
     chunked = not (reply.get("length") or "lie" in reply)
     headers = {**headers, **({"Transfer-Encoding": "chunked"} if chunked else
                              {"Content-Length": len(body) + reply.get("lie", 0)})}
-    headers.update(reply.get("headers", {}))
-    send_head(connection, status, headers, reply)
+    send_head(connection, status, headers, reply, released)
     writer = Body(connection, reply, released, chunked)
     writer.write(body)
     writer.end()
@@ -84,7 +85,7 @@ def send(connection, status, headers, body, reply, released):
         cut(connection, reply)
     if chunked:
         connection.sendall(b"0\r\n\r\n")
-    return not (reply.get("close") or reply.get("close_silently"))
+    return not reply.get("close")
 
 
 class Body:

@@ -124,16 +124,9 @@ class Exchange:
     def reply(self, status, headers, body):
         self.record["status"] = status
         if status == 204:
-            self.before_head()
-            send.send_head(self.client, status, {**headers, **self.fault.get("headers", {})}, self.fault)
+            send.send_head(self.client, status, headers, self.fault, self.released)
             return not self.fault.get("close")
         return send.send(self.client, status, headers, body, {**self.fault, "length": True}, self.released)
-
-    def before_head(self):
-        if self.fault.get("close_before_reply"):
-            send.cut(self.client, self.fault)
-        if self.fault.get("stall_headers"):
-            send.hold(self.client, self.released)
 
     # --- the control plane ---------------------------------------------------------------------------
 
@@ -235,8 +228,7 @@ class Exchange:
             out["Transfer-Encoding"] = "chunked"
         elif not bodyless:
             out["Content-Length"] = low["content-length"]
-        self.before_head()
-        send.send_head(self.client, status, {**out, **self.fault.get("headers", {})}, self.fault)
+        send.send_head(self.client, status, out, self.fault, self.released)
         body = send.Body(self.client, self.fault, self.released, chunked)
         if "vanish_at" in self.fault:
             body.marks[self.fault["vanish_at"]] = lambda: self.vanish(vm)
