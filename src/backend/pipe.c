@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 
-enum { KEPT = 1024 * 1024 }; /* memory that an empty queue keeps */
 #define QUEUE_MAX ((size_t)256 * 1024 * 1024)
 
 void waldo__pipe_enter(waldo__pipe *pipe)
@@ -63,22 +62,12 @@ static void send_some(void *userdata)
 
 void waldo__pipe_sent(waldo__pipe *pipe)
 {
-    pipe->out.sent += pipe->sending;
+    int was_all = waldo__sendq_took(&pipe->out, pipe->sending);
+
     pipe->sending = 0;
-    if (waldo__sendq_left(&pipe->out) > 0) {
-        if (pipe->out.sent > QUEUE_MAX / 8) {
-            waldo__buf_consume(&pipe->out.out, pipe->out.sent);
-            pipe->out.sent = 0;
-        }
+    if (!was_all) {
         send_some(pipe);
-        return;
-    }
-    pipe->out.sent = 0;
-    if (pipe->out.out.cap > KEPT) {
-        waldo__buf_free(&pipe->out.out);
-    }
-    waldo__buf_clear(&pipe->out.out);
-    if (pipe->open && pipe->listening && pipe->events.on_drained != NULL) {
+    } else if (pipe->open && pipe->listening && pipe->events.on_drained != NULL) {
         pipe->events.on_drained(pipe->events.userdata);
     }
 }

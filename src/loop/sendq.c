@@ -27,22 +27,11 @@ waldo_status waldo__sendq_add(waldo__sendq *queue, waldo_str bytes)
     return status;
 }
 
-int waldo__sendq_flush(waldo__sendq *queue, int fd)
+int waldo__sendq_took(waldo__sendq *queue, size_t len)
 {
     waldo__buf *out = &queue->out;
 
-    if (queue->sent == out->len) {
-        return 0;
-    }
-    while (queue->sent < out->len) {
-        ssize_t len =
-            send(fd, out->ptr + queue->sent, out->len - queue->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-        if (len < 0) {
-            break;
-        }
-        queue->sent += (size_t)len;
-    }
+    queue->sent += len;
     if (queue->sent == out->len) {
         if (out->cap > KEPT) {
             waldo__buf_free(out);
@@ -57,4 +46,21 @@ int waldo__sendq_flush(waldo__sendq *queue, int fd)
         queue->sent = 0;
     }
     return 0;
+}
+
+int waldo__sendq_flush(waldo__sendq *queue, int fd)
+{
+    size_t left = waldo__sendq_left(queue);
+    size_t took = 0;
+
+    while (took < left) {
+        ssize_t len =
+            send(fd, queue->out.ptr + queue->sent + took, left - took, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (len < 0) {
+            break;
+        }
+        took += (size_t)len;
+    }
+    return left > 0 && waldo__sendq_took(queue, took);
 }

@@ -1,4 +1,4 @@
-/* Bytes on their way into a socket that may take them slowly: what a channel has queued. */
+/* Bytes on their way to who may take them slowly: what a channel has queued. */
 #ifndef WALDO_LOOP_SENDQ_H
 #define WALDO_LOOP_SENDQ_H
 
@@ -16,6 +16,8 @@ size_t waldo__sendq_left(const waldo__sendq *queue);
 
 /* WALDO_EBUSY when it would hold more than its maximum, WALDO_ENOMEM: nothing was added. */
 waldo_status waldo__sendq_add(waldo__sendq *queue, waldo_str bytes);
+
+int waldo__sendq_took(waldo__sendq *queue, size_t len); /* its front is sent; 1: that was all */
 
 /*
  * Give the socket what it takes now; 1 when that emptied the queue. A broken stream is no news
