@@ -1,8 +1,10 @@
 """The tools over local sandboxes as an ordinary user, where the tests run as root."""
 
 import os
+import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -13,13 +15,13 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason='the C tests ran as an
 
 
 @pytest.fixture(scope='module')
-def place(tmp_path_factory):
-    """A folder that every user may enter, with the programs and golden files in it."""
-    folder = tmp_path_factory.mktemp('tools')
-    for path in (folder, folder.parent, folder.parent.parent):
-        os.chmod(path, 0o755)
-    shutil.copytree(os.path.join(HERE, 'golden'), folder / 'golden')
-    return folder
+def place():
+    """A folder that every user may enter, with the programs and golden files in it. pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory(prefix='waldo-tools-') as name:
+        folder = pathlib.Path(name)
+        os.chmod(folder, 0o755)
+        shutil.copytree(os.path.join(HERE, 'golden'), folder / 'golden')
+        yield folder
 
 
 @pytest.mark.parametrize('name', ['files', 'exec', 'grep'])
