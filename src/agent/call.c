@@ -221,17 +221,12 @@ static waldo_status parse_args(waldo_tool *tool, waldo_str args, waldo__json **r
 {
     const waldo__json_limits limits = { .max_bytes = 16 * 1024 * 1024, .max_depth = 64 };
     waldo_str text = waldo__str_trim(args).len > 0 ? args : WALDO__S("{}");
-    waldo__json *doc = NULL, *schema = NULL;
-    waldo_status status;
+    waldo__json *doc = NULL;
+    waldo_status status = waldo__json_parse(text, &limits, &doc, ret_err);
 
-    status = waldo__json_parse(text, &limits, &doc, ret_err);
-    if (status == WALDO_OK && (waldo__tool_options(tool)->flags & WALDO__TOOL_FREE_ARGS) == 0) {
-        status = waldo__json_parse(waldo__tool_schema(tool), NULL, &schema, ret_err);
+    if (status == WALDO_OK && waldo__tool_rules(tool) != NULL) {
+        status = waldo__schema_check(waldo__tool_rules(tool), waldo__json_root(doc), ret_err);
     }
-    if (status == WALDO_OK && schema != NULL) {
-        status = waldo__schema_check(waldo__json_root(schema), waldo__json_root(doc), ret_err);
-    }
-    waldo__json_free(schema);
     if (status != WALDO_OK) {
         waldo__json_free(doc);
         return status;

@@ -13,6 +13,7 @@ struct waldo_tool {
     waldo_tool_options options; /* strings owned, params not kept: they live on as the schema */
     char *schema;
     size_t schema_len;
+    waldo__json *rules; /* the schema parsed; NULL: the tool checks its arguments itself */
     waldo_error *error;
 };
 
@@ -165,9 +166,13 @@ static waldo_status make_schema(waldo_tool *tool, const waldo_tool_options *opti
         status = tool->schema != NULL ? WALDO_OK : WALDO_ENOMEM;
     }
     waldo__buf_free(&text);
-    return status == WALDO_OK ? status
-                              : waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
-                                                "tool %s: schema is too large", options->name);
+    if (status != WALDO_OK) {
+        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE, "tool %s: schema is too large",
+                               options->name);
+    }
+    return (options->flags & WALDO__TOOL_FREE_ARGS) != 0
+               ? WALDO_OK
+               : waldo__json_parse(waldo__tool_schema(tool), NULL, &tool->rules, ret_err);
 }
 
 static const char *keep_text(waldo_tool *tool, const char *text)
@@ -238,6 +243,7 @@ void waldo_tool_unref(waldo_tool *tool)
     free_text(tool->options.name);
     free_text(tool->options.about);
     waldo__free(tool->schema);
+    waldo__json_free(tool->rules);
     waldo_error_free(tool->error);
     waldo__free(tool);
 }
@@ -261,4 +267,9 @@ const waldo_tool_options *waldo__tool_options(const waldo_tool *tool)
 waldo_str waldo__tool_schema(const waldo_tool *tool)
 {
     return waldo__strn(tool->schema, tool->schema_len);
+}
+
+const waldo__json_value *waldo__tool_rules(const waldo_tool *tool)
+{
+    return waldo__json_root(tool->rules);
 }

@@ -31,6 +31,8 @@ extern const waldo__builtin waldo__builtins[];
 const waldo_tool_options *waldo__tool_options(
     const waldo_tool *tool);                          /* name, about, flags, call */
 waldo_str waldo__tool_schema(const waldo_tool *tool); /* JSON */
+/* The schema its arguments are held to; NULL: any JSON comes to it. */
+const waldo__json_value *waldo__tool_rules(const waldo_tool *tool);
 
 /* How a call ended. */
 typedef enum waldo__call_end {
