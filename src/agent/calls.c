@@ -45,7 +45,7 @@ static void record_call(waldo__slot *slot, const char *type, const char *key, wa
     waldo__json_writer jw;
     waldo__buf json;
 
-    waldo__record_begin(&json, &jw, type);
+    waldo__record_begin(slot->run, &json, &jw, type);
     waldo__jw_int(&jw, "item", (int64_t)slot->item);
     waldo__jw_str(&jw, "call", call_item(slot)->id);
     waldo__jw_str(&jw, "tool", call_item(slot)->name);
@@ -64,7 +64,7 @@ static void record_result(waldo__slot *slot)
     waldo__json_writer jw;
     waldo__buf json;
 
-    waldo__record_begin(&json, &jw, "finished");
+    waldo__record_begin(slot->run, &json, &jw, "finished");
     waldo__jw_int(&jw, "item", (int64_t)slot->item);
     waldo__jw_str(&jw, "call", call_item(slot)->id);
     waldo__jw_text(&jw, "key", slot->key);
@@ -115,7 +115,7 @@ static void take_results(waldo_run *run)
             run->events.lost = 1;
         }
     }
-    waldo__record_begin(&json, &jw, "results");
+    waldo__record_begin(run, &json, &jw, "results");
     waldo__jw_int(&jw, "count", (int64_t)run->slots.count);
     waldo__record_end(run, &json, &jw);
     run->batch_over = 1;

@@ -106,7 +106,7 @@ static void record_epoch(waldo_run *run, const char *why)
     waldo__json_writer jw;
     waldo__buf json;
 
-    waldo__record_begin(&json, &jw, "epoch");
+    waldo__record_begin(run, &json, &jw, "epoch");
     waldo__jw_text(&jw, "model", waldo__model_string(run->model));
     waldo__jw_text(&jw, "why", why);
     if (waldo__run_is_remote(run)) {

@@ -28,37 +28,43 @@ struct waldo__journal_op {
 
 typedef struct waldo__journal_op journal_op;
 
-void waldo__record_begin(waldo__buf *json, waldo__json_writer *jw, const char *type)
+/* Without a store there is no journal, and its records are counted instead of written. */
+void waldo__record_begin(const waldo_run *run, waldo__buf *json, waldo__json_writer *jw,
+                         const char *type)
 {
-    *json = WALDO__BUF_INIT(RECORD_MAX);
+    *json = WALDO__BUF_INIT(run->rt->store != NULL ? RECORD_MAX : 0);
     waldo__json_writer_init(jw, json);
     waldo__jw_object(jw, NULL);
     waldo__jw_text(jw, "t", type);
 }
 
-void waldo__record_end(waldo_run *run, waldo__buf *json, waldo__json_writer *jw)
+/* The record as it goes to the store; 0 when it could not be written. */
+static int write_record(const waldo_run *run, const waldo__buf *json, waldo_str *ret_record)
 {
     waldo__buf record = WALDO__BUF_INIT(RECORD_MAX);
-    waldo_str *slot;
-    size_t len = 0;
-    char *bytes;
 
-    waldo__jw_end(jw, '}');
     if (json->status == WALDO_OK) {
         waldo__record_write(run->seq + run->records.count, waldo__buf_str(json), &record);
-    }
-    slot = json->status == WALDO_OK && record.status == WALDO_OK ? WALDO__VEC_PUSH(&run->records)
-                                                                 : NULL;
-    bytes = slot != NULL ? waldo__buf_take(&record, &len) : NULL;
-    if (slot == NULL) {
-        run->events.lost = 1;
-    } else if (bytes == NULL) {
-        run->records.count--;
-        run->events.lost = 1;
-    } else {
-        *slot = (waldo_str){ bytes, len };
+        ret_record->ptr = waldo__buf_take(&record, &ret_record->len);
     }
     waldo__buf_free(&record);
+    return ret_record->ptr != NULL;
+}
+
+void waldo__record_end(waldo_run *run, waldo__buf *json, waldo__json_writer *jw)
+{
+    waldo_str record = { NULL, 0 }, *slot = NULL;
+
+    waldo__jw_end(jw, '}');
+    if (run->rt->store == NULL || write_record(run, json, &record)) {
+        slot = WALDO__VEC_PUSH(&run->records);
+    }
+    if (slot != NULL) {
+        *slot = record;
+    } else {
+        waldo__free((char *)record.ptr);
+        run->events.lost = 1;
+    }
     waldo__buf_free(json);
 }
 
@@ -67,7 +73,7 @@ void waldo__record_created(waldo_run *run)
     waldo__json_writer jw;
     waldo__buf json;
 
-    waldo__record_begin(&json, &jw, "run");
+    waldo__record_begin(run, &json, &jw, "run");
     waldo__jw_int(&jw, "version", 1);
     waldo__jw_text(&jw, "id", run->id);
     waldo__jw_text(&jw, "label", run->label);
@@ -83,9 +89,11 @@ waldo_status waldo__run_add_items(waldo_run *run, const waldo_item *items, size_
         waldo__json_writer jw;
         waldo__buf json, item = WALDO__BUF_INIT(RECORD_MAX);
 
-        waldo__record_begin(&json, &jw, "item");
-        status = waldo__run_is_remote(run) ? waldo__remote_write_item(&items[i], &item)
-                                           : waldo__item_write(&items[i], &item);
+        waldo__record_begin(run, &json, &jw, "item");
+        if (run->rt->store != NULL) {
+            status = waldo__run_is_remote(run) ? waldo__remote_write_item(&items[i], &item)
+                                               : waldo__item_write(&items[i], &item);
+        }
         waldo__jw_raw(&jw, "item", waldo__buf_str(&item));
         waldo__record_end(run, &json, &jw);
         waldo__buf_free(&item);

@@ -43,7 +43,7 @@ static void on_news(void *userdata, const char *what, const char *text)
         tell(run, strcmp(what, "unsaved") == 0 ? WALDO_EVENT_WARNING : WALDO_EVENT_SANDBOX, what,
              clean);
     }
-    waldo__record_begin(&json, &jw, is_snapshot ? "snapshot" : "sandbox");
+    waldo__record_begin(run, &json, &jw, is_snapshot ? "snapshot" : "sandbox");
     waldo__jw_int(&jw, "generation", waldo__sandbox_news_generation(run->sandbox));
     if (is_snapshot) {
         waldo__str_int(clean, &bytes);

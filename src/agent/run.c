@@ -133,7 +133,7 @@ static void record_rest(waldo_run *run)
     waldo__json_writer jw;
     waldo__buf json;
 
-    waldo__record_begin(&json, &jw, "rest");
+    waldo__record_begin(run, &json, &jw, "rest");
     waldo__jw_text(&jw, "stop", stop_names[run->stop]);
     waldo__jw_text(&jw, "status", waldo_status_name(run->status));
     waldo__record_end(run, &json, &jw);

@@ -203,7 +203,8 @@ struct waldo__json_writer;
 void waldo__record_created(waldo_run *run);
 
 /* Begin and end one record: {"t":type, ... }. */
-void waldo__record_begin(waldo__buf *json, struct waldo__json_writer *jw, const char *type);
+void waldo__record_begin(const waldo_run *run, waldo__buf *json, struct waldo__json_writer *jw,
+                         const char *type);
 void waldo__record_end(waldo_run *run, waldo__buf *json, struct waldo__json_writer *jw);
 
 /* Add items to transcript and journal. */

@@ -14,7 +14,7 @@ struct waldo_runtime {
     waldo__loop *loop;
     waldo__secrets *secrets;
     waldo__http *http;
-    waldo_store *store;
+    waldo_store *store;   /* NULL: what runs do is in memory alone */
     waldo_poster *poster; /* lent to the store */
     waldo__facts *facts;
     waldo_error *error;
@@ -42,7 +42,7 @@ waldo_status waldo__runtime_check(const waldo_runtime *rt, waldo_error **ret_err
 /* A run was freed or came to rest: a close may be over now. */
 void waldo__runtime_settle(waldo_runtime *rt);
 
-/* Append to the journal; done comes from a later round. */
+/* Append to the journal; done may come at once. */
 void waldo__runtime_append(waldo_runtime *rt, const char *stream, uint64_t expected_seq,
                            const waldo_str *records, size_t count, waldo_store_done_fn done,
                            void *userdata);

@@ -58,7 +58,7 @@ static void record(waldo_run *run, const waldo__model_facts *facts, waldo_usage 
     usage.cost = waldo__facts_cost(facts, &usage);
     usage.incomplete |= usage.input_tokens < 0 || usage.output_tokens < 0;
     add_usage(&run->new_usage, &usage);
-    waldo__record_begin(&json, &jw, "usage");
+    waldo__record_begin(run, &json, &jw, "usage");
     waldo__jw_int(&jw, "input_tokens", usage.input_tokens);
     waldo__jw_int(&jw, "output_tokens", usage.output_tokens);
     waldo__jw_int(&jw, "cached_tokens", usage.cached_tokens);

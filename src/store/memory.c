@@ -1,6 +1,6 @@
 /*
- * Stores in memory. Appends are acknowledged by commit, at the end of the loop turn that made them,
- * as a store on disk would do after its one fsync.
+ * A store in memory. Appends are acknowledged by commit, at the end of the loop turn that made
+ * them, as a store on disk would do after its one fsync.
  */
 #include "store/store.h"
 
@@ -21,7 +21,6 @@ typedef struct waiting {
 } waiting;
 
 typedef struct memory {
-    int keep; /* 0: count records, forget their bytes */
     struct {
         WALDO__VEC(stream *);
     } streams; /* sorted by name */
@@ -116,9 +115,9 @@ static void memory_append(void *self, const char *name, uint64_t expected_seq,
 {
     memory *store = self;
     waiting *entry = WALDO__VEC_PUSH(&store->waiting);
-    waldo_status status = entry != NULL ? WALDO_OK : WALDO_ENOMEM;
+    waldo_status status = WALDO_ENOMEM;
 
-    if (entry != NULL && store->keep) {
+    if (entry != NULL) {
         status = keep_records(store, name, expected_seq, records, count);
     }
     if (status == WALDO_ENOMEM) {
@@ -199,7 +198,7 @@ static const waldo_store_ops memory_ops = {
     .attach = memory_attach,
 };
 
-static waldo_store *make(int keep)
+waldo_store *waldo_store_memory_new(void)
 {
     memory *self = WALDO__NEW(memory);
     waldo_store *store;
@@ -207,20 +206,9 @@ static waldo_store *make(int keep)
     if (self == NULL) {
         return NULL;
     }
-    self->keep = keep;
     store = waldo_store_from_ops(&memory_ops, self);
     if (store == NULL) {
         waldo__free(self);
     }
     return store;
-}
-
-waldo_store *waldo_store_memory_new(void)
-{
-    return make(1);
-}
-
-waldo_store *waldo__store_volatile_new(void)
-{
-    return make(0);
 }
