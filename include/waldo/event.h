@@ -38,11 +38,12 @@ enum {
 typedef struct waldo_usage {
     int64_t input_tokens;
     int64_t output_tokens;
-    int64_t cached_tokens;
+    int64_t cached_tokens; /* of the input, read from the provider's cache */
     int64_t reasoning_tokens;
     int64_t cost;       /* micro-units of the currency of the price list; -1: not known */
     int32_t incomplete; /* 1: more was used, or cost more, than the numbers say */
     int32_t reserved;
+    int64_t cache_write_tokens; /* of the input, written to the provider's cache */
 } waldo_usage;
 
 /**

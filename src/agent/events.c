@@ -263,6 +263,7 @@ static void write_usage(waldo__json_writer *jw, const waldo_usage *usage)
     write_count(jw, "input_tokens", usage->input_tokens);
     write_count(jw, "output_tokens", usage->output_tokens);
     write_count(jw, "cached_tokens", usage->cached_tokens);
+    write_count(jw, "cache_write_tokens", usage->cache_write_tokens);
     write_count(jw, "reasoning_tokens", usage->reasoning_tokens);
     write_count(jw, "cost", usage->cost);
     waldo__jw_bool(jw, "incomplete", usage->incomplete);

@@ -212,6 +212,7 @@ waldo_status waldo_generation_usage(waldo_generation *generation, const waldo_us
     waldo__jw_int(&jw, "input_tokens", usage->input_tokens);
     waldo__jw_int(&jw, "output_tokens", usage->output_tokens);
     waldo__jw_int(&jw, "cached_tokens", usage->cached_tokens);
+    waldo__jw_int(&jw, "cache_write_tokens", usage->cache_write_tokens);
     waldo__jw_int(&jw, "reasoning_tokens", usage->reasoning_tokens);
     waldo__jw_end(&jw, '}');
     waldo__jw_end(&jw, '}');

@@ -14,7 +14,7 @@ enum {
     HTTP_GATEWAY_TIMEOUT = 504
 };
 
-const waldo_usage waldo__no_usage = { -1, -1, -1, -1, -1, 0, 0 };
+const waldo_usage waldo__no_usage = { -1, -1, -1, -1, -1, 0, 0, -1 };
 
 /* ---- sums ---- */
 
@@ -38,6 +38,7 @@ static void add_usage(waldo_usage *total, const waldo_usage *more)
     add_count(&total->input_tokens, more->input_tokens);
     add_count(&total->output_tokens, more->output_tokens);
     add_count(&total->cached_tokens, more->cached_tokens);
+    add_count(&total->cache_write_tokens, more->cache_write_tokens);
     add_count(&total->reasoning_tokens, more->reasoning_tokens);
     add_count(&total->cost, more->cost);
 }
@@ -62,6 +63,7 @@ static void record(waldo_run *run, const waldo__model_facts *facts, waldo_usage 
     waldo__jw_int(&jw, "input_tokens", usage.input_tokens);
     waldo__jw_int(&jw, "output_tokens", usage.output_tokens);
     waldo__jw_int(&jw, "cached_tokens", usage.cached_tokens);
+    waldo__jw_int(&jw, "cache_write_tokens", usage.cache_write_tokens);
     waldo__jw_int(&jw, "reasoning_tokens", usage.reasoning_tokens);
     waldo__jw_int(&jw, "cost", usage.cost);
     waldo__jw_bool(&jw, "incomplete", usage.incomplete);

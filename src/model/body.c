@@ -322,7 +322,7 @@ waldo_status waldo__body_tell_stray(waldo__body *body)
 
 void waldo__answer_init(waldo__answer *answer)
 {
-    *answer = (waldo__answer){ .usage = { -1, -1, -1, -1, -1, 0, 0 } };
+    *answer = (waldo__answer){ .usage = { -1, -1, -1, -1, -1, 0, 0, -1 } };
     waldo__buf_init_wiped(&answer->vendor, 4 * WORD_MAX);
     waldo__buf_init_wiped(&answer->id, WORD_MAX);
 }
@@ -351,6 +351,7 @@ void waldo__answer_usage(const waldo__answer *answer, waldo_usage *ret_usage)
     ret_usage->input_tokens = answer->usage.input_tokens;
     ret_usage->output_tokens = answer->usage.output_tokens;
     ret_usage->cached_tokens = answer->usage.cached_tokens;
+    ret_usage->cache_write_tokens = answer->usage.cache_write_tokens;
     ret_usage->reasoning_tokens = answer->usage.reasoning_tokens;
 }
 

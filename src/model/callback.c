@@ -305,6 +305,7 @@ static waldo_status take_line(waldo_reader *reader, const waldo__json_value *lin
         usage->input_tokens = waldo__json_get_int(member, "input_tokens", -1);
         usage->output_tokens = waldo__json_get_int(member, "output_tokens", -1);
         usage->cached_tokens = waldo__json_get_int(member, "cached_tokens", -1);
+        usage->cache_write_tokens = waldo__json_get_int(member, "cache_write_tokens", -1);
         usage->reasoning_tokens = waldo__json_get_int(member, "reasoning_tokens", -1);
     }
     member = waldo__json_get(line, "finish");

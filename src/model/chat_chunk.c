@@ -188,6 +188,7 @@ static waldo_status add_delta(waldo_reader *reader, const waldo__json_value *del
 
 static void read_usage(waldo_reader *reader, const waldo__json_value *usage)
 {
+    const waldo__json_value *details = waldo__json_get(usage, "prompt_tokens_details");
     waldo_usage *to = &reader->answer.usage;
     int64_t cached;
 
@@ -199,8 +200,9 @@ static void read_usage(waldo_reader *reader, const waldo__json_value *usage)
     to->output_tokens = waldo__json_get_int(usage, "completion_tokens", to->output_tokens);
     cached =
         waldo__json_get_int(usage, "prompt_cache_hit_tokens", to->cached_tokens); /* DeepSeek */
-    to->cached_tokens = waldo__json_get_int(waldo__json_get(usage, "prompt_tokens_details"),
-                                            "cached_tokens", cached);
+    to->cached_tokens = waldo__json_get_int(details, "cached_tokens", cached);
+    to->cache_write_tokens =
+        waldo__json_get_int(details, "cache_write_tokens", to->cache_write_tokens);
     to->reasoning_tokens = waldo__json_get_int(waldo__json_get(usage, "completion_tokens_details"),
                                                "reasoning_tokens", to->reasoning_tokens);
 }

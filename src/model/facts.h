@@ -5,6 +5,8 @@
 #ifndef WALDO_MODEL_FACTS_H
 #define WALDO_MODEL_FACTS_H
 
+#include <stdint.h>
+
 #include "base/str.h"
 #include <waldo/error.h>
 #include <waldo/event.h>
@@ -18,16 +20,21 @@ typedef struct waldo__model_facts {
     int64_t input;
     int64_t cached_input; /* of prompt tokens read from a cache; input's when it is not given */
     int64_t output;
+    int64_t cache_write; /* of prompt tokens written to a cache; input's when it is not given */
+    int64_t long_from;   /* longer prompts have other prices; 0: there are none */
+    int64_t long_input;  /* percent of input, cached_input and cache_write */
+    int64_t long_output; /* percent of output */
 } waldo__model_facts;
 
 /*
- * Read a list; json NULL: the built-in one. WALDO_EJSON and such for what is no JSON, WALDO_EINVAL
- * for anything in it that is not as docs/models.md says; both name the place.
+ * Read a list; json NULL: the built-in one, which needs no reading. WALDO_EJSON and such for what
+ * is no JSON, WALDO_EINVAL for anything in it that is not as docs/models.md says; both name the
+ * place.
  */
 waldo_status waldo__facts_new(const char *json, waldo__facts **ret_facts, waldo_error **ret_err);
 void waldo__facts_free(waldo__facts *facts);
 
-/* The first row whose pattern matches the model string; all unknown when none does. */
+/* The first row a pattern of which matches the model string; all unknown when none does. */
 waldo__model_facts waldo__facts_find(const waldo__facts *facts, const char *model);
 
 int waldo__facts_has_prices(const waldo__model_facts *facts);
@@ -35,8 +42,12 @@ int waldo__facts_has_prices(const waldo__model_facts *facts);
 /* What so many tokens cost in micro-units, rounded up; -1 when a price or a count is unknown. */
 int64_t waldo__facts_cost(const waldo__model_facts *facts, const waldo_usage *usage);
 
-/* Made from facts.json. */
-extern const unsigned char waldo__facts_builtin[];
-extern const size_t waldo__facts_builtin_len;
+/*
+ * Made from facts.json by facts.py: of each row its patterns, a NUL behind each and one more behind
+ * the last of the row; and its numbers in the order of waldo__model_facts, UINT32_MAX for -1.
+ */
+enum { WALDO__MODEL_FACTS = 9 };
+extern const char waldo__facts_builtin_matches[];
+extern const uint32_t waldo__facts_builtin[][WALDO__MODEL_FACTS];
 
 #endif

@@ -26,6 +26,7 @@ static void make_usage(waldo_reader *reader)
     if (from->input >= 0) {
         to->input_tokens = from->input + read + written;
         to->cached_tokens = read;
+        to->cache_write_tokens = written;
     }
     if (from->output >= 0) {
         to->output_tokens = from->output;

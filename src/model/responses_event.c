@@ -284,16 +284,18 @@ static waldo_status read_output(waldo_reader *reader, const waldo__json_value *o
 /* Counts that a server leaves out of a usage that it does report are zero. */
 static void read_usage(waldo_reader *reader, const waldo__json_value *usage)
 {
+    const waldo__json_value *input = waldo__json_get(usage, "input_tokens_details");
+    const waldo__json_value *output = waldo__json_get(usage, "output_tokens_details");
+
     if (waldo__json_type_of(usage) != WALDO__JSON_OBJECT) {
         return;
     }
     reader->answer.usage = (waldo_usage){
         .input_tokens = waldo__json_get_int(usage, "input_tokens", -1),
         .output_tokens = waldo__json_get_int(usage, "output_tokens", -1),
-        .cached_tokens =
-            waldo__json_get_int(waldo__json_get(usage, "input_tokens_details"), "cached_tokens", 0),
-        .reasoning_tokens = waldo__json_get_int(waldo__json_get(usage, "output_tokens_details"),
-                                                "reasoning_tokens", 0)
+        .cached_tokens = waldo__json_get_int(input, "cached_tokens", 0),
+        .cache_write_tokens = waldo__json_get_int(input, "cache_write_tokens", 0),
+        .reasoning_tokens = waldo__json_get_int(output, "reasoning_tokens", 0),
     };
 }
 

@@ -91,6 +91,7 @@ def test_thinking_and_usage_are_told(agent, messages):
     usage = next(event for event in events if event["type"] == "usage")
     assert [usage[name] for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")] == [
         412, 47, 300, 9]
+    assert usage["cache_write_tokens"] == 100
 
 
 def test_usage_of_a_cut_answer_is_a_part(agent, messages):

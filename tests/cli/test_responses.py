@@ -128,13 +128,17 @@ def test_the_rules_of_other_servers(agent, responses, vendor, reply):
 
 
 def test_reasoning_and_usage_are_told(agent, responses):
-    responses.queue({"reasoning": "one\n\ntwo", "text": "done"})
+    responses.queue({"reasoning": "one\n\ntwo", "text": "done",
+                     "usage": {"input_tokens": 312, "output_tokens": 58,
+                               "input_tokens_details": {"cached_tokens": 256, "cache_write_tokens": 40},
+                               "output_tokens_details": {"reasoning_tokens": 32}}})
     done = agent("run", "--json", "x")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert "".join(event["text"] for event in events if event["type"] == "reasoning") == "one\n\ntwo"
     usage = next(event for event in events if event["type"] == "usage")
     assert [usage[name] for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")] == [
         312, 58, 256, 32]
+    assert usage["cache_write_tokens"] == 40
 
 
 def test_what_was_cut_is_not_run(agent, responses):

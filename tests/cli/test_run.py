@@ -279,6 +279,14 @@ def test_a_limit_of_money(agent, chat, tmp_path):
     assert len(chat.requests()) == 2
 
 
+def test_a_limit_of_money_with_the_built_in_prices(agent):
+    for model, says, code in (("openai:gpt-6.2-sol", "max_cost", 3), ("anthropic:claude-opus-5-5", "max_cost", 3),
+                              ("openai:gpt-1", "no prices are known of model openai:gpt-1", 2)):
+        agent.args = ("-m", model, "-s", "local:")
+        done = agent("run", "--max-cost", "0.000001", "x" * 4000, env={"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "x"})
+        assert done.returncode == code and says in done.stderr, done.stderr
+
+
 def test_facts_that_cannot_be_used_are_named(agent, chat, tmp_path):
     (tmp_path / "facts").write_text('{"models":[{}]}')
     for file, says in ((tmp_path / "facts", "entry 1"), (tmp_path / "none", "No such file"), ("/dev/null", "not JSON")):

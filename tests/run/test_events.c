@@ -9,7 +9,7 @@ static const struct {
     struct {
         const char *name;
         char kind;
-    } members[6];
+    } members[7];
 } kinds[] = {
     { "text", { { "text", 's' } } },
     { "reasoning", { { "text", 's' } } },
@@ -22,6 +22,7 @@ static const struct {
       { { "input_tokens", 'n' },
         { "output_tokens", 'n' },
         { "cached_tokens", 'n' },
+        { "cache_write_tokens", 'n' },
         { "reasoning_tokens", 'n' },
         { "cost", 'n' },
         { "incomplete", 'b' } } },
@@ -71,7 +72,7 @@ static void take(const waldo_event *event, seen *s)
         fail_msg("a type that is not documented: %s", json.ptr);
     }
     assert_string_equal(type, waldo_event_kind_name(waldo_event_type(event)));
-    while (members < 6 && kinds[at].members[members].name != NULL) {
+    while (members < 7 && kinds[at].members[members].name != NULL) {
         if (!is_kind(waldo__json_get(root, kinds[at].members[members].name),
                      kinds[at].members[members].kind)) {
             fail_msg("%s is missing or of another type: %s", kinds[at].members[members].name,
@@ -166,10 +167,11 @@ static void unknown_usage_is_null(void **state)
     while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
         if (waldo_event_type(event) == WALDO_EVENT_USAGE) {
             usages++;
-            assert_string_equal(waldo_event_json(event).ptr,
-                                "{\"type\":\"usage\",\"input_tokens\":3,\"output_tokens\":0,"
-                                "\"cached_tokens\":null,\"reasoning_tokens\":null,"
-                                "\"cost\":null,\"incomplete\":false}");
+            assert_string_equal(
+                waldo_event_json(event).ptr,
+                "{\"type\":\"usage\",\"input_tokens\":3,\"output_tokens\":0,"
+                "\"cached_tokens\":null,\"cache_write_tokens\":null,\"reasoning_tokens\":null,"
+                "\"cost\":null,\"incomplete\":false}");
         }
     }
     assert_int_equal(usages, 1);

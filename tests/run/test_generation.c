@@ -53,7 +53,7 @@ static waldo_status generate(void *userdata, waldo_generation *generation)
     script *s = userdata;
     const step *now = &s->steps[s->at++];
     waldo_str request = waldo_generation_request(generation);
-    const waldo_usage usage = { 3, 2, 1, -1, -1, 0, 0 };
+    const waldo_usage usage = { 3, 2, 1, -1, -1, 0, 0, 1 };
 
     snprintf(s->request, sizeof s->request, "%s", request.ptr);
     if (now->reasoning != NULL) {
@@ -136,6 +136,7 @@ static void answers_and_calls(void **state)
     assert_int_equal(usage.input_tokens, 6);
     assert_int_equal(usage.output_tokens, 4);
     assert_int_equal(usage.cached_tokens, 2);
+    assert_int_equal(usage.cache_write_tokens, 2);
     assert_contains(s.request,
                     "{\"model\":\"mine\",\"max_output_tokens\":99,\"parallel_calls\":true,"
                     "\"instructions\":\"Be \\\"brief\\\".\",\"tools\":[{\"name\":\"echo\","

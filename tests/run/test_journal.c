@@ -184,7 +184,7 @@ static void epochs_and_cut_answers_are_recorded(void **state)
     assert_contains(
         records_of(&s, "usage"),
         "{\"t\":\"usage\",\"input_tokens\":-1,\"output_tokens\":-1,\"cached_tokens\":-1,"
-        "\"reasoning_tokens\":-1,\"cost\":-1,\"incomplete\":true}\n");
+        "\"cache_write_tokens\":-1,\"reasoning_tokens\":-1,\"cost\":-1,\"incomplete\":true}\n");
     assert_contains(records_of(&s, "usage"), "\"incomplete\":false}\n");
     assert_contains(records_of(&s, "epoch"), second);
     assert_contains(records_of(&s, "epoch"),

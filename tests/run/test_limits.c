@@ -47,7 +47,8 @@ static void tokens_have_a_cost(void **state)
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
     assert_string_equal(usage_events(run),
                         "{\"type\":\"usage\",\"input_tokens\":10,\"output_tokens\":3,"
-                        "\"cached_tokens\":0,\"reasoning_tokens\":0,\"cost\":16,"
+                        "\"cached_tokens\":0,\"cache_write_tokens\":null,"
+                        "\"reasoning_tokens\":0,\"cost\":16,"
                         "\"incomplete\":false}\n");
     assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
     assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
@@ -56,6 +57,36 @@ static void tokens_have_a_cost(void **state)
     assert_int_equal(usage.output_tokens, 7);
     assert_int_equal(usage.cost, 44);
     assert_false(usage.incomplete);
+    waldo_agent_unref(agent);
+}
+
+/* 3 tokens as they are, 5 read from a cache, 2 written to it; then a prompt beyond the step. */
+static void caches_and_long_prompts_have_their_prices(void **state)
+{
+    fixture *f = *state;
+    waldo_agent *agent = agent_of(f, "cached", (waldo_limits){ 0 });
+    waldo_usage usage;
+    waldo_run *run;
+
+    fixture_runtime(f, &WALDO_RUNTIME(.model_facts =
+                                          "{\"models\":[{\"match\":[\"openai:x\",\"*#cached\"],"
+                                          "\"input\":100000000,\"cached_input\":10000000,"
+                                          "\"cache_write\":125000000,\"output\":200000000,"
+                                          "\"long_from\":10,\"long_input\":200,"
+                                          "\"long_output\":150}]}"));
+    fixture_replies(f, "[{\"text\":\"a\",\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":1,"
+                       "\"prompt_tokens_details\":{\"cached_tokens\":5,"
+                       "\"cache_write_tokens\":2}}},{\"text\":\"b\"," USED(11, 1) "}]");
+    run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    waldo_run_usage(run, &usage);
+    assert_int_equal(usage.cached_tokens, 5);
+    assert_int_equal(usage.cache_write_tokens, 2);
+    assert_int_equal(usage.cost, 300 + 50 + 250 + 200);
+    assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    waldo_run_usage(run, &usage);
+    assert_int_equal(usage.cost, 800 + 2200 + 300);
     waldo_agent_unref(agent);
 }
 
@@ -170,6 +201,37 @@ static void a_prompt_too_dear_is_not_sent(void **state)
     waldo_agent_unref(agent);
 }
 
+/* Nothing is asked: what the prompt costs is known before. */
+static void prices_of_known_models_are_built_in(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *model;
+        const char *facts;
+        waldo_status status;
+        const char *says;
+    } cases[] = {
+        { "openai:gpt-6.2-sol", NULL, WALDO_ELIMIT, "about 2000 more, of 100 micro-units" },
+        { "anthropic:claude-opus-5-5", NULL, WALDO_ELIMIT, "about 4000 more" },
+        { "openai:gpt-1", NULL, WALDO_ENOTSUP, "no prices are known of model openai:gpt-1" },
+        { "openai:gpt-6.2-sol", PRICES, WALDO_ENOTSUP,
+          "no prices are known of model openai:gpt-6" },
+    };
+    static char prompt[4001];
+
+    memset(prompt, 'x', sizeof prompt - 1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        waldo_agent *agent =
+            waldo_agent_new(&WALDO_AGENT(.model = cases[i].model, .limits = { .max_cost = 100 }));
+        waldo_runtime *rt = fixture_runtime(f, &WALDO_RUNTIME(.model_facts = cases[i].facts));
+        waldo_run *run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = prompt));
+
+        assert_int_equal(waldo_run_wait(run, 20000), cases[i].status);
+        assert_contains(waldo_run_errmsg(run), cases[i].says);
+        waldo_agent_unref(agent);
+    }
+}
+
 static void tokens_of_the_next_prompt_count(void **state)
 {
     fixture *f = *state;
@@ -190,10 +252,10 @@ static void tokens_of_the_next_prompt_count(void **state)
 
 #define UNKNOWN                                                                                    \
     "{\"type\":\"usage\",\"input_tokens\":null,\"output_tokens\":null,\"cached_tokens\":null,"     \
-    "\"reasoning_tokens\":null,\"cost\":null,\"incomplete\":true}\n"
+    "\"cache_write_tokens\":null,\"reasoning_tokens\":null,\"cost\":null,\"incomplete\":true}\n"
 #define WHOLE                                                                                      \
     "{\"type\":\"usage\",\"input_tokens\":10,\"output_tokens\":3,\"cached_tokens\":0,"             \
-    "\"reasoning_tokens\":0,\"cost\":16,\"incomplete\":false}\n"
+    "\"cache_write_tokens\":null,\"reasoning_tokens\":0,\"cost\":16,\"incomplete\":false}\n"
 #define GOOD ",{\"text\":\"a\"," USED(10, 3) "}]"
 #define SOON "\"headers\":{\"retry-after-ms\":\"1\"},\"json\":{\"error\":{\"message\":\"no\"}}"
 
@@ -207,7 +269,8 @@ static const struct {
       "\"completion_tokens\":1}},{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}]"
       "}" GOOD,
       "{\"type\":\"usage\",\"input_tokens\":7,\"output_tokens\":1,\"cached_tokens\":null,"
-      "\"reasoning_tokens\":null,\"cost\":9,\"incomplete\":true}\n" WHOLE },
+      "\"cache_write_tokens\":null,\"reasoning_tokens\":null,\"cost\":9,\"incomplete\":true}"
+      "\n" WHOLE },
     { "[{\"status\":504," SOON "}" GOOD, UNKNOWN WHOLE },
     { "[{\"status\":429," SOON "}" GOOD, WHOLE }, /* refused: nothing was used */
     { "[{\"status\":503," SOON "}" GOOD, WHOLE },
@@ -303,12 +366,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, fixture_fresh, fixture_drop)
         ROW(tokens_have_a_cost),
+        ROW(caches_and_long_prompts_have_their_prices),
         ROW(no_prices_no_cost),
         ROW(a_prompt_beyond_the_window_is_told),
         ROW(bad_facts_are_named),
         ROW(a_money_limit_needs_prices),
         ROW(money_is_checked_before_each_request),
         ROW(a_prompt_too_dear_is_not_sent),
+        ROW(prices_of_known_models_are_built_in),
         ROW(tokens_of_the_next_prompt_count),
         ROW(what_a_cut_answer_used_is_unknown),
         ROW(a_try_beyond_the_budget_is_not_made),
