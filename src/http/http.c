@@ -108,6 +108,10 @@ void waldo__http_free(waldo__http *http)
         curl_easy_cleanup(http->spare.at[i]);
     }
     waldo__socks_forget(http);
+    for (size_t i = 0; i < http->bodies.count; i++) {
+        waldo__buf_free(&http->bodies.at[i]);
+    }
+    WALDO__VEC_FREE(&http->bodies);
     WALDO__VEC_FREE(&http->spare);
     WALDO__VEC_FREE(&http->socks);
     for (size_t i = 0; i < WALDO__COUNT(http->sites); i++) {

@@ -58,7 +58,10 @@ struct waldo__http {
     } socks; /* by descriptor number */
     struct {
         WALDO__VEC(CURL *);
-    } spare;              /* easy handles to use again */
+    } spare; /* easy handles to use again */
+    struct {
+        WALDO__VEC(waldo__buf);
+    } bodies;             /* memory of bodies to use again, overwritten */
     waldo__site sites[8]; /* the last few */
 };
 

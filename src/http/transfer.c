@@ -8,8 +8,10 @@
 #include "base/error.h"
 
 enum {
-    HIGH_WATER = 256 * 1024,        /* unread bytes at which the connection is paused */
-    HIGH_WATER_H2 = 4 * 1024 * 1024 /* pausing one stream of many makes libcurl buffer for it */
+    HIGH_WATER = 256 * 1024,         /* unread bytes at which the connection is paused */
+    HIGH_WATER_H2 = 4 * 1024 * 1024, /* pausing one stream of many makes libcurl buffer for it */
+    SPARE_BODIES = 16,
+    SPARE_BODY_MAX = 32 * 1024
 };
 
 /* ---- libcurl's callbacks: never back into libcurl, never to the owner ---- */
@@ -119,6 +121,37 @@ void waldo__transfer_callbacks(waldo__transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
 }
 
+/* ---- memory of bodies: growing to the same size again would cost copies and fresh pages ---- */
+
+static void body_get(waldo__transfer *transfer)
+{
+    waldo__http *http = transfer->http;
+    size_t max = transfer->high_water + CURL_MAX_WRITE_SIZE;
+
+    waldo__buf_init_wiped(&transfer->body, max);
+    if (http->bodies.count > 0) {
+        transfer->body = http->bodies.at[--http->bodies.count];
+        transfer->body.max = max;
+    }
+}
+
+static void body_put(waldo__transfer *transfer)
+{
+    waldo__http *http = transfer->http;
+    waldo__buf *body = &transfer->body, *place = NULL;
+
+    if (body->cap > 0 && body->cap <= SPARE_BODY_MAX && http->bodies.count < SPARE_BODIES) {
+        place = WALDO__VEC_PUSH(&http->bodies);
+    }
+    if (place == NULL) {
+        waldo__buf_free(body);
+        return;
+    }
+    explicit_bzero(body->ptr, body->cap);
+    waldo__buf_clear(body);
+    *place = *body;
+}
+
 /* ---- ends ---- */
 
 void waldo__transfer_result(waldo__transfer *transfer, CURLcode code)
@@ -152,7 +185,7 @@ void waldo__transfer_free(waldo__transfer *transfer)
     curl_slist_free_all(transfer->headers);
     waldo_error_free(transfer->error);
     waldo__buf_free(&transfer->head);
-    waldo__buf_free(&transfer->body);
+    body_put(transfer);
     explicit_bzero(transfer->error_text, sizeof transfer->error_text); /* quotes the server */
     waldo__free(transfer->peer);
     waldo__free(transfer);
@@ -361,7 +394,7 @@ static waldo__transfer *transfer_new(waldo__http *http, const waldo__http_reques
     transfer->on_head = request->on_head;
     transfer->on_body = request->on_body;
     transfer->on_done = request->on_done;
-    waldo__buf_init_wiped(&transfer->body, transfer->high_water + CURL_MAX_WRITE_SIZE);
+    body_get(transfer);
     waldo__task_init(&transfer->task, waldo__transfer_deliver, transfer);
     waldo__timer_init(&transfer->timer, waldo__transfer_check_time, transfer);
     transfer->next = http->transfers;
