@@ -12,9 +12,16 @@ int waldo__str_eq(waldo_str a, waldo_str b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+/* Words are short and mostly differ at once: no calls for them. */
 int waldo__str_is(waldo_str a, const char *b)
 {
-    return waldo__str_eq(a, waldo__str(b));
+    size_t at = 0;
+
+    b = b != NULL ? b : "";
+    while (at < a.len && a.ptr[at] == b[at] && b[at] != '\0') {
+        at++;
+    }
+    return at == a.len && b[at] == '\0';
 }
 
 int waldo__str_starts(waldo_str text, const char *prefix)

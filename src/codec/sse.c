@@ -107,14 +107,6 @@ static waldo_status take_line(waldo__sse *sse, waldo_str line, int is_input, wal
     return WALDO_OK;
 }
 
-/* Bytes before the next CR or LF. */
-static size_t line_length(waldo_str bytes)
-{
-    size_t lf = waldo__str_find(bytes, '\n');
-
-    return waldo__str_find(waldo__slice(bytes.ptr, lf), '\r');
-}
-
 /* A line whose end was found: from the input itself unless its beginning was kept. */
 static waldo_status end_line(waldo__sse *sse, waldo_str part, waldo__sse_fn fn, void *userdata)
 {
@@ -133,6 +125,8 @@ static waldo_status end_line(waldo__sse *sse, waldo_str part, waldo__sse_fn fn, 
 
 static waldo_status feed(waldo__sse *sse, waldo_str bytes, waldo__sse_fn fn, void *userdata)
 {
+    size_t from_cr = SIZE_MAX; /* bytes from the next CR on; hardly any server sends one */
+
     while (bytes.len > 0) {
         waldo_status status;
         waldo_str part;
@@ -143,7 +137,11 @@ static waldo_status feed(waldo__sse *sse, waldo_str bytes, waldo__sse_fn fn, voi
             bytes = waldo__slice(bytes.ptr + 1, bytes.len - 1);
             continue;
         }
-        part = waldo__slice(bytes.ptr, line_length(bytes));
+        if (from_cr > bytes.len) {
+            from_cr = bytes.len - waldo__str_find(bytes, '\r');
+        }
+        part = waldo__slice(bytes.ptr, bytes.len - from_cr);
+        part.len = waldo__str_find(part, '\n');
         if (part.len == bytes.len) {
             return waldo__buf_add_str(&sse->line, part);
         }
