@@ -3,38 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/base64.h"
-#include "base/env.h"
 #include "base/error.h"
 #include "e2b.h"
-
-/* ret is of E2B_URL_MAX bytes. The first that is said counts. */
-static waldo_status take(char *ret, const waldo_backend_spec *spec, const char *key,
-                         const char *variable, const char *usual, waldo_error **ret_err)
-{
-    waldo_str text = waldo__backend_option(spec, key);
-    int is_url = strcmp(key, "domain") != 0;
-    int good;
-
-    text = text.len > 0 ? text : waldo__str(waldo__env(variable));
-    text = text.len > 0 ? text : waldo__str(usual);
-    while (is_url && text.len > 0 && text.ptr[text.len - 1] == '/') {
-        text.len--;
-    }
-    good = text.len < E2B_URL_MAX &&
-           (text.len == 0 || waldo__str_made_of(text, is_url ? "-._:/[]" : "-.:"));
-    if (is_url && text.len > 0) {
-        good &= waldo__str_starts(text, "https://") || waldo__str_starts(text, "http://");
-    }
-    if (!good) {
-        return waldo__error_invalid(ret_err, "e2b: %s (or %s, which is set) must be %s", key,
-                                    variable,
-                                    is_url ? "a URL such as https://api.e2b.app, without query"
-                                           : "a domain such as e2b.app");
-    }
-    memcpy(ret, text.ptr, text.len);
-    ret[text.len] = '\0';
-    return WALDO_OK;
-}
 
 static const char *wrong(const waldo_backend_spec *spec, waldo_str user)
 {
@@ -60,8 +30,14 @@ static const char *wrong(const waldo_backend_spec *spec, waldo_str user)
 waldo_status waldo__e2b_place_find(e2b_place *place, const waldo_backend_env *env,
                                    const waldo_backend_spec *spec, waldo_error **ret_err)
 {
+    static const waldo__endpoint domain = { "e2b", "domain", "E2B_DOMAIN", "e2b.app",
+                                            WALDO__ENDPOINT_DOMAIN };
+    static const waldo__endpoint api = { "e2b", "api", "E2B_API_URL", "https://api.e2b.app",
+                                         WALDO__ENDPOINT_URL };
+    static const waldo__endpoint envd = { "e2b", "envd", "E2B_SANDBOX_URL",
+                                          "https://sandbox.e2b.app", WALDO__ENDPOINT_URL };
     waldo_str user = waldo__backend_option(spec, "user");
-    char usual[E2B_URL_MAX + 16];
+    char usual[WALDO__ENDPOINT_MAX + 16];
     waldo_status status = WALDO_OK;
 
     *place = (e2b_place){ .env = env };
@@ -70,12 +46,12 @@ waldo_status waldo__e2b_place_find(e2b_place *place, const waldo_backend_env *en
         return waldo__error_invalid(ret_err, "e2b: %s", wrong(spec, user));
     }
     memcpy(place->user, user.ptr, user.len);
-    status = take(place->domain, spec, "domain", "E2B_DOMAIN", "e2b.app", ret_err);
+    status = waldo__endpoint_find(&domain, spec, domain.example, place->domain, ret_err);
     snprintf(usual, sizeof usual, "https://api.%s", place->domain);
     if (status == WALDO_OK) {
-        status = take(place->api, spec, "api", "E2B_API_URL", usual, ret_err);
+        status = waldo__endpoint_find(&api, spec, usual, place->api, ret_err);
     }
-    return status == WALDO_OK ? take(place->envd, spec, "envd", "E2B_SANDBOX_URL", "", ret_err)
+    return status == WALDO_OK ? waldo__endpoint_find(&envd, spec, "", place->envd, ret_err)
                               : status;
 }
 
@@ -135,19 +111,8 @@ static void fill(const void *userdata, const waldo__api_request *request, waldo_
 }
 
 static const waldo__api_rule rules[] = {
-    { 400, -1, WALDO_EINVAL, "" },
-    { 401, E2B_CONTROL, WALDO_EAUTH, "; check the key " E2B_KEY },
     { 401, E2B_DAEMON, WALDO_EAUTH, "; the sandbox's access token was refused" },
-    { 403, -1, WALDO_EACCESS, "" },
-    { 404, -1, WALDO_ENOTFOUND, "" },
-    { 409, -1, WALDO_EBUSY, "" },
-    { 429, -1, WALDO_ERATE, "; too many requests for now" },
-    { 500, -1, WALDO_EPROVIDER, "" },
-    { 502, E2B_CONTROL, WALDO_EUNAVAILABLE, "" },
     { 502, E2B_DAEMON, WALDO_ELOST, "; it was killed or paused, or its time was over" },
-    { 503, -1, WALDO_EUNAVAILABLE, "; the provider has no room just now" },
-    { 504, -1, WALDO_EUNAVAILABLE, "; the provider took too long" },
-    { 507, -1, WALDO_ENOSPACE, "" },
 };
 
 static const waldo__api api = {

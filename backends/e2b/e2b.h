@@ -6,6 +6,7 @@
 #define WALDO_E2B_E2B_H
 
 #include "backend/api.h"
+#include "backend/endpoint.h"
 #include "backend/finder.h"
 #include "backend/pipe.h"
 #include "codec/connect.h"
@@ -13,7 +14,7 @@
 #define E2B_LABEL "dev.waldo"   /* of every sandbox of ours; "1": what a listing asks for */
 #define E2B_KEY   "E2B_API_KEY" /* its name in the host's source of keys */
 
-enum { E2B_URL_MAX = 256, E2B_WORD_MAX = WALDO__WORD_MAX, E2B_SLOW_MS = 90000 };
+enum { E2B_WORD_MAX = WALDO__WORD_MAX, E2B_SLOW_MS = 90000 };
 enum { E2B_CONTROL, E2B_DAEMON }; /* kinds of requests */
 
 /* ---- the provider (api.c) ---- */
@@ -21,10 +22,10 @@ enum { E2B_CONTROL, E2B_DAEMON }; /* kinds of requests */
 /* Copied by who may outlive its owner. */
 typedef struct e2b_place {
     const waldo_backend_env *env;
-    char api[E2B_URL_MAX];    /* control plane */
-    char envd[E2B_URL_MAX];   /* data plane of every sandbox; empty: by the domain */
-    char domain[E2B_URL_MAX]; /* of the sandbox, or where there is none yet */
-    char id[E2B_WORD_MAX];    /* of the sandbox; empty: none */
+    char api[WALDO__ENDPOINT_MAX];    /* control plane */
+    char envd[WALDO__ENDPOINT_MAX];   /* data plane of every sandbox; empty: by the domain */
+    char domain[WALDO__ENDPOINT_MAX]; /* of the sandbox, or where there is none yet */
+    char id[E2B_WORD_MAX];            /* of the sandbox; empty: none */
     char token[E2B_WORD_MAX]; /* name of its access token in the secrets; empty: it has none */
     char user[E2B_WORD_MAX];  /* of the commands */
     int old;                  /* 1: a control plane that has only the first version of its paths */

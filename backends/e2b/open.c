@@ -249,7 +249,7 @@ static waldo_status take_sandbox(waldo_machine *machine, waldo_error **ret_err)
                                  "e2b: the provider's answer names no sandbox");
     }
     waldo__take_word(machine->finder.id, waldo__str(place->id));
-    if (domain.len < E2B_URL_MAX && waldo__str_made_of(domain, "-.:")) {
+    if (domain.len < WALDO__ENDPOINT_MAX && waldo__str_made_of(domain, "-.:")) {
         snprintf(place->domain, sizeof place->domain, "%.*s", (int)domain.len, domain.ptr);
     }
     if (status == WALDO_OK && token.len > 0) {

@@ -41,6 +41,45 @@ static waldo_status not_reached(const waldo__api_call *call, waldo_status status
                            waldo__error_text(status, error));
 }
 
+/* What a status means everywhere; the key's name stands behind the first one's advice. */
+static const waldo__api_rule usual[] = {
+    { 401, 0, WALDO_EAUTH, "; check the key " },
+    { 400, -1, WALDO_EINVAL, "" },
+    { 401, -1, WALDO_EAUTH, "" },
+    { 403, -1, WALDO_EACCESS, "" },
+    { 404, -1, WALDO_ENOTFOUND, "" },
+    { 409, -1, WALDO_EBUSY, "" },
+    { 429, -1, WALDO_ERATE, "; too many requests for now" },
+    { 500, -1, WALDO_EPROVIDER, "" },
+    { 502, -1, WALDO_EUNAVAILABLE, "" },
+    { 503, -1, WALDO_EUNAVAILABLE, "; the provider has no room just now" },
+    { 504, -1, WALDO_EUNAVAILABLE, "; the provider took too long" },
+    { 507, -1, WALDO_ENOSPACE, "" },
+};
+
+/* The first rule that fits; NULL: none. */
+static const waldo__api_rule *find_rule(const waldo__api_call *call, const waldo__api_rule *rules,
+                                        size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (rules[i].http == call->ask.http_status &&
+            (rules[i].kind < 0 || rules[i].kind == call->request.kind)) {
+            return &rules[i];
+        }
+    }
+    return NULL;
+}
+
+/* The provider's own rules count more. */
+static const waldo__api_rule *rule_of(const waldo__api_call *call)
+{
+    static const waldo__api_rule none = { 0, -1, WALDO_EHTTP, "" };
+    const waldo__api_rule *rule = find_rule(call, call->api->rules, call->api->rule_count);
+
+    rule = rule != NULL ? rule : find_rule(call, usual, WALDO__COUNT(usual));
+    return rule != NULL ? rule : &none;
+}
+
 static waldo_status refused(const waldo__api_call *call, waldo_error **ret_err)
 {
     const waldo__api *api = call->api;
@@ -52,8 +91,9 @@ static waldo_status refused(const waldo__api_call *call, waldo_error **ret_err)
     waldo__buf name = WALDO__BUF_INIT(ANSWER_MAX);
     waldo__json *doc = NULL;
     const waldo__json_value *root;
-    waldo_status status = WALDO_EHTTP;
-    const char *advice = "";
+    const waldo__api_rule *rule = rule_of(call);
+    waldo_status status = rule->status;
+    const char *advice = rule->advice;
     waldo_str text = { "", 0 };
     waldo_str code;
 
@@ -67,21 +107,14 @@ static waldo_status refused(const waldo__api_call *call, waldo_error **ret_err)
     waldo__header_get(head, api->trace, &text);
     waldo__api_put_said(call, text, &trace);
     waldo__api_put_said(call, code, &name);
-    for (size_t i = 0; i < api->rule_count; i++) {
-        if (api->rules[i].http == ask->http_status &&
-            (api->rules[i].kind < 0 || api->rules[i].kind == call->request.kind)) {
-            status = api->rules[i].status;
-            advice = api->rules[i].advice;
-        }
-    }
     if (ask->http_status == 429 && wait_ms < 0 && call->request.kind == 0) {
         status = WALDO_EQUOTA;
         advice = api->quota;
     }
     status = api->by_code != NULL ? api->by_code(code, status) : status;
-    waldo_error_set(ret_err, status, WALDO_CLASS_PROVIDER, "%s: %s: HTTP status %d%s%s%s",
+    waldo_error_set(ret_err, status, WALDO_CLASS_PROVIDER, "%s: %s: HTTP status %d%s%s%s%s",
                     api->name, call->request.what, ask->http_status, said.len > 0 ? ": " : "",
-                    waldo__buf_str(&said).ptr, advice);
+                    waldo__buf_str(&said).ptr, advice, rule == &usual[0] ? api->key : "");
     waldo_error_add_http(ret_err != NULL ? *ret_err : NULL, ask->http_status,
                          name.len > 0 ? waldo__buf_str(&name).ptr : NULL,
                          trace.len > 0 ? waldo__buf_str(&trace).ptr : NULL, wait_ms);

@@ -30,11 +30,11 @@ typedef struct waldo__api_rule {
 } waldo__api_rule;
 
 typedef struct waldo__api {
-    const char *name;  /* of the backend: before every message */
-    const char *key;   /* name in the host's source of keys */
-    const char *trace; /* header that names a request */
-    const char *quota; /* advice for 429 that does not say when to come again */
-    const waldo__api_rule *rules;
+    const char *name;             /* of the backend: before every message */
+    const char *key;              /* name in the host's source of keys */
+    const char *trace;            /* header that names a request */
+    const char *quota;            /* advice for 429 that does not say when to come again */
+    const waldo__api_rule *rules; /* what is other than usual */
     size_t rule_count;
     waldo_status (*by_code)(waldo_str code, waldo_status otherwise); /* NULL: none */
     /* Put the URL and the headers; which key it is may be set, too. place: of the call. */
