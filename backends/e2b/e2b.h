@@ -6,9 +6,9 @@
 #define WALDO_E2B_E2B_H
 
 #include "backend/api.h"
+#include "backend/attach.h"
 #include "backend/endpoint.h"
 #include "backend/finder.h"
-#include "backend/pipe.h"
 #include "codec/connect.h"
 
 #define E2B_LABEL "dev.waldo"   /* of every sandbox of ours; "1": what a listing asks for */
@@ -46,10 +46,8 @@ void waldo__e2b_about(const e2b_place *place, waldo__api_call *call, const char 
 
 /* ---- processes in the sandbox (envd.c) ---- */
 
-typedef enum e2b_event { E2B_STARTED, E2B_OUTPUT, E2B_DIAGNOSTIC, E2B_ENDED } e2b_event;
-
 /* number: process id, or exit code. A failure stops the feed. */
-typedef waldo_status (*e2b_event_fn)(void *userdata, e2b_event event, int64_t number,
+typedef waldo_status (*e2b_event_fn)(void *userdata, waldo__process_event event, int64_t number,
                                      waldo_str text);
 
 typedef struct e2b_stream {
@@ -82,8 +80,8 @@ typedef struct e2b_channel e2b_channel;
 typedef struct e2b_channel_options {
     const char *hand;    /* its path */
     const char *address; /* of the durable one */
-    int64_t start_ms;    /* for the process to start; 0: 20 s */
-    int64_t idle_ms;     /* longest silence of the stream; 0: 70 s */
+    int64_t start_ms;    /* for the process to start; 0: the usual */
+    int64_t idle_ms;     /* longest silence of the stream; 0: the usual */
 } e2b_channel_options;
 
 /* done comes from the run queue, unless the channel is freed. */

@@ -94,7 +94,7 @@ static waldo_status on_data(const feeding *to, const waldo__json_value *data)
 {
     waldo__buf *bytes = &to->stream->bytes;
     waldo_str text = waldo__json_get_str(data, "stdout");
-    e2b_event event = text.len > 0 ? E2B_OUTPUT : E2B_DIAGNOSTIC;
+    waldo__process_event event = text.len > 0 ? WALDO__PROCESS_OUTPUT : WALDO__PROCESS_DIAGNOSTIC;
 
     text = text.len > 0 ? text : waldo__json_get_str(data, "stderr");
     waldo__buf_clear(bytes);
@@ -142,9 +142,10 @@ static waldo_status on_message(void *userdata, int last, waldo_str message)
     } else if ((found = waldo__json_get(event, "data")) != NULL) {
         status = on_data(to, found);
     } else if ((found = waldo__json_get(event, "start")) != NULL) {
-        status = to->fn(to->userdata, E2B_STARTED, number(found, "pid", ""), WALDO__S(""));
+        status =
+            to->fn(to->userdata, WALDO__PROCESS_STARTED, number(found, "pid", ""), WALDO__S(""));
     } else if ((found = waldo__json_get(event, "end")) != NULL) {
-        status = to->fn(to->userdata, E2B_ENDED, number(found, "exitCode", "exit_code"),
+        status = to->fn(to->userdata, WALDO__PROCESS_ENDED, number(found, "exitCode", "exit_code"),
                         waldo__json_get_str(found, "status"));
     }
     waldo__json_free(doc);

@@ -91,13 +91,14 @@ static void put_create(waldo_machine *machine, const waldo_backend_spec *spec)
 
 /* ---- the hand in it ---- */
 
-static waldo_status on_hand_event(void *userdata, e2b_event event, int64_t number, waldo_str text)
+static waldo_status on_hand_event(void *userdata, waldo__process_event event, int64_t number,
+                                  waldo_str text)
 {
     waldo_machine *machine = userdata;
 
     (void)number;
     (void)text;
-    if (event == E2B_STARTED && !machine->task.queued) {
+    if (event == WALDO__PROCESS_STARTED && !machine->task.queued) {
         opened(machine, WALDO_OK, NULL); /* its completion lets go of the stream */
     }
     return WALDO_OK;
