@@ -234,32 +234,41 @@ static void prepare(void *userdata)
 /* ---- a sandbox, as create and connect tell it ---- */
 
 /* The access token rests where keys do from the first moment on. */
-static waldo_status take_sandbox(waldo_machine *machine, waldo_error **ret_err)
+static waldo_status take_sandbox(waldo_machine *machine, const waldo__json_value *root,
+                                 waldo_error **ret_err)
 {
     e2b_place *place = &machine->place;
-    waldo__json *doc = NULL;
-    waldo_status status = waldo__api_parse(&machine->calls[0], &doc, ret_err);
-    const waldo__json_value *root = waldo__json_root(doc);
+    waldo_status status = WALDO_OK;
     waldo_str id = waldo__json_get_str(root, "sandboxID");
     waldo_str token = waldo__json_get_str(root, "envdAccessToken");
     waldo_str domain = waldo__json_get_str(root, "domain");
 
     id.len = waldo__str_find(id, '-'); /* what follows is of an older form */
-    if (status == WALDO_OK && (!waldo__take_word(place->id, id) || token.len > TOKEN_MAX)) {
-        status = waldo_error_set(ret_err, WALDO_EPROTO, WALDO_CLASS_PROTOCOL,
-                                 "e2b: the provider's answer names no sandbox");
+    if (!waldo__take_word(place->id, id) || token.len > TOKEN_MAX) {
+        return waldo_error_set(ret_err, WALDO_EPROTO, WALDO_CLASS_PROTOCOL,
+                               "e2b: the provider's answer names no sandbox");
     }
-    waldo__take_word(machine->finder.id, waldo__str(place->id));
+    waldo__take_word(machine->finder.id, id);
     if (domain.len < WALDO__ENDPOINT_MAX && waldo__str_made_of(domain, "-.:")) {
         snprintf(place->domain, sizeof place->domain, "%.*s", (int)domain.len, domain.ptr);
     }
-    if (status == WALDO_OK && token.len > 0) {
+    if (token.len > 0) {
         snprintf(place->token, sizeof place->token, "e2b-%.60s", machine->finder.mine);
         status = waldo__secrets_put(place->env->secrets, place->token, token, 0);
     }
-    waldo__json_free(doc);
-    waldo__buf_free(&machine->calls[0].ask.answer);
     return status;
+}
+
+/* In done of what makes or reaches one. The answer, which may hold the token, is wiped. */
+static void read_sandbox(waldo_machine *machine, waldo_status status, const waldo_error *error,
+                         waldo__api_answer *ret_answer)
+{
+    waldo__api_read(&machine->calls[0], status, error, ret_answer);
+    if (ret_answer->status == WALDO_OK) {
+        ret_answer->status = take_sandbox(machine, ret_answer->root, &ret_answer->made);
+        ret_answer->error = ret_answer->made;
+    }
+    waldo__buf_free(&machine->calls[0].ask.answer);
 }
 
 /* ---- what the finder asks ---- */
@@ -300,37 +309,32 @@ static void create(void *userdata)
 static void on_created(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
-    waldo_error *made = NULL;
+    waldo__api_answer answer;
 
     if (is_older(machine, status)) {
         create(machine);
         return;
     }
-    if (status == WALDO_OK) {
-        status = take_sandbox(machine, &made);
-        error = made;
-    } else if (may_be_made(machine)) {
+    if (status != WALDO_OK && may_be_made(machine)) {
         status = WALDO_EUNKNOWN_OUTCOME;
     }
-    waldo__finder_created(&machine->finder, status, error);
-    waldo_error_free(made);
+    read_sandbox(machine, status, error, &answer);
+    waldo__finder_created(&machine->finder, answer.status, answer.error);
+    waldo__api_answer_free(&answer);
 }
 
 static void on_connected(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
-    waldo_error *made = NULL;
+    waldo__api_answer answer;
 
     if (is_older(machine, status)) {
         waldo__e2b_connect(machine, on_connected);
         return;
     }
-    if (status == WALDO_OK) {
-        status = take_sandbox(machine, &made);
-        error = made;
-    }
-    waldo__finder_reached(&machine->finder, status, error);
-    waldo_error_free(made);
+    read_sandbox(machine, status, error, &answer);
+    waldo__finder_reached(&machine->finder, answer.status, answer.error);
+    waldo__api_answer_free(&answer);
 }
 
 void waldo__e2b_connect(waldo_machine *machine, waldo__api_fn done)
@@ -350,28 +354,23 @@ static void reach(void *userdata)
 static void on_seen(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
-    waldo__json *doc = NULL;
-    waldo_error *made = NULL;
-    const waldo__json_value *root;
+    waldo__finder *finder = &machine->finder;
     const waldo__json_value *item;
+    waldo__api_answer answer;
 
-    if (status == WALDO_OK) {
-        status = waldo__api_parse(&machine->calls[0], &doc, &made);
-        error = made;
-    }
-    root = waldo__json_root(doc);
-    if (machine->finder.saved) {
-        waldo__finder_inspected(&machine->finder, status, error, waldo__json_get(root, "metadata"));
+    waldo__api_read(&machine->calls[0], status, error, &answer);
+    if (finder->saved) {
+        waldo__finder_inspected(finder, answer.status, answer.error,
+                                waldo__json_get(answer.root, "metadata"));
     } else {
-        for (item = waldo__json_first(root); item != NULL; item = waldo__json_next(item)) {
-            waldo__finder_see(&machine->finder, waldo__json_get_str(item, "sandboxID"),
+        for (item = waldo__json_first(answer.root); item != NULL; item = waldo__json_next(item)) {
+            waldo__finder_see(finder, waldo__json_get_str(item, "sandboxID"),
                               waldo__json_get_str(item, "startedAt"),
                               waldo__json_get(item, "metadata"));
         }
-        waldo__finder_looked(&machine->finder, status, error);
+        waldo__finder_looked(finder, answer.status, answer.error);
     }
-    waldo__json_free(doc);
-    waldo_error_free(made);
+    waldo__api_answer_free(&answer);
 }
 
 static void inspect(void *userdata)

@@ -125,10 +125,22 @@ static waldo_status refused(const waldo__api_call *call, waldo_error **ret_err)
     return status;
 }
 
-waldo_status waldo__api_parse(const waldo__api_call *call, waldo__json **ret_doc,
-                              waldo_error **ret_err)
+void waldo__api_read(const waldo__api_call *call, waldo_status status, const waldo_error *error,
+                     waldo__api_answer *ret_answer)
 {
-    return waldo__json_parse_answer(waldo__buf_str(&call->ask.answer), ret_doc, ret_err);
+    *ret_answer = (waldo__api_answer){ .status = status, .error = error };
+    if (status == WALDO_OK) {
+        ret_answer->status = waldo__json_parse_answer(waldo__buf_str(&call->ask.answer),
+                                                      &ret_answer->doc, &ret_answer->made);
+        ret_answer->error = ret_answer->made;
+        ret_answer->root = waldo__json_root(ret_answer->doc);
+    }
+}
+
+void waldo__api_answer_free(waldo__api_answer *answer)
+{
+    waldo__json_free(answer->doc);
+    waldo_error_free(answer->made);
 }
 
 /* ---- sending ---- */

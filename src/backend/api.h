@@ -76,8 +76,19 @@ void waldo__api_call_start(waldo__api_call *call, const waldo__api_request *requ
 void waldo__api_tell(const waldo__api *api, const waldo_backend_env *env, const void *place,
                      const waldo__api_request *request, const char *body);
 
-waldo_status waldo__api_parse(const waldo__api_call *call, waldo__json **ret_doc,
-                              waldo_error **ret_err);
+/* What a call was answered, for its done. */
+typedef struct waldo__api_answer {
+    waldo_status status;
+    const waldo_error *error;
+    const waldo__json_value *root; /* NULL: it is a failure */
+    waldo__json *doc;
+    waldo_error *made;
+} waldo__api_answer;
+
+/* Of a success its JSON; what is none is a failure. The call may be used again, or freed, then. */
+void waldo__api_read(const waldo__api_call *call, waldo_status status, const waldo_error *error,
+                     waldo__api_answer *ret_answer);
+void waldo__api_answer_free(waldo__api_answer *answer);
 
 /* Append what a provider said, without the keys it may quote, cut to a thousand bytes. */
 void waldo__api_put_said(const waldo__api_call *call, waldo_str said, waldo__buf *out);
