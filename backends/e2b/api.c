@@ -1,6 +1,7 @@
 /* The provider: where it is, what its requests bear, what its answers mean. */
 #include <stdio.h>
 
+#include "backend/cloud.h"
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/error.h"
@@ -139,7 +140,7 @@ void waldo__e2b_about(const e2b_place *place, waldo__api_call *call, const char 
                                          .path = path,
                                          .what = words,
                                          .replay = WALDO__REPLAY_SAFE,
-                                         .ms = E2B_SLOW_MS,
+                                         .ms = WALDO__CLOUD_SLOW_MS,
                                          .deadline_ns = deadline_ns };
 
     snprintf(path, sizeof path, "%s/sandboxes/%s%s",

@@ -2,6 +2,7 @@
  * The stream to the hand: what its process prints comes on one long answer; what goes to it are
  * requests, one after the other.
  */
+#include "backend/launch.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "e2b.h"
@@ -145,8 +146,6 @@ waldo_status waldo__e2b_channel_new(const e2b_place *place, const e2b_channel_op
                                     waldo__api_fn done, void *userdata, e2b_channel **ret_channel)
 {
     static const waldo__attach_fns fns = { send_piece, ask_health, pause_stream, release };
-    static const char script[] = "chmod 755 \"$0\" && exec 3<\"$0\" && rm -f \"$0\" && "
-                                 "exec /proc/self/fd/3 attach \"$1\"";
     const char *const args[] = { options->hand, options->address, NULL };
     waldo__api_request limits = { .what = "the hand's stream", .user = "root" };
     e2b_channel *ch = WALDO__NEW(e2b_channel);
@@ -166,7 +165,7 @@ waldo_status waldo__e2b_channel_new(const e2b_place *place, const e2b_channel_op
         return WALDO_ENOMEM;
     }
     limits.idle_ms = ch->idle_ms;
-    waldo__e2b_stream_start(&ch->stream, &limits, script, args, 1, on_bytes, on_over);
+    waldo__e2b_stream_start(&ch->stream, &limits, WALDO__LAUNCH_ATTACH, args, 1, on_bytes, on_over);
     *ret_channel = ch;
     return WALDO_OK;
 }

@@ -14,7 +14,7 @@
 #define E2B_LABEL "dev.waldo"   /* of every sandbox of ours; "1": what a listing asks for */
 #define E2B_KEY   "E2B_API_KEY" /* its name in the host's source of keys */
 
-enum { E2B_WORD_MAX = WALDO__WORD_MAX, E2B_SLOW_MS = 90000 };
+enum { E2B_WORD_MAX = WALDO__WORD_MAX };
 enum { E2B_CONTROL, E2B_DAEMON }; /* kinds of requests */
 
 /* ---- the provider (api.c) ---- */

@@ -9,15 +9,13 @@
 #include "hand/embedded.h"
 #include "machine.h"
 
-enum { CREATE_MAX = 64 * 1024, TOKEN_MAX = 1024, STAYS_MS = 10000 };
+enum { CREATE_MAX = 64 * 1024, TOKEN_MAX = 1024 };
 
 static void opened(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
 
-    machine->status = status;
-    machine->error = waldo_error_copy(error);
-    waldo__task_queue(machine->place.env->loop, &machine->task);
+    waldo__cloud_opened(&machine->cloud, status, error);
 }
 
 static void ask(waldo_machine *machine, const char *method, const char *path, const char *what,
@@ -27,23 +25,18 @@ static void ask(waldo_machine *machine, const char *method, const char *path, co
                                          .path = path,
                                          .what = what,
                                          .replay = replay,
-                                         .ms = E2B_SLOW_MS,
-                                         .deadline_ns = machine->deadline_ns };
+                                         .ms = WALDO__CLOUD_SLOW_MS,
+                                         .deadline_ns = machine->cloud.deadline_ns };
 
     waldo__api_call_start(&machine->calls[0], &request, done);
 }
 
 /* ---- what is asked for ---- */
 
-int64_t waldo__e2b_seconds(const waldo_machine *machine)
-{
-    return ((machine->finder.lease_ms > 0 ? machine->finder.lease_ms : E2B_LIFE_MS) + 999) / 1000;
-}
-
 void waldo__e2b_put_seconds(const waldo_machine *machine, const char *key, waldo__buf *out)
 {
     waldo__buf_clear(out);
-    waldo__buf_printf(out, "{\"%s\":%lld}", key, (long long)waldo__e2b_seconds(machine));
+    waldo__buf_printf(out, "{\"%s\":%lld}", key, (long long)waldo__cloud_seconds(&machine->cloud));
 }
 
 /* A name in the allow-list wants everything else denied (api, network validation). */
@@ -74,13 +67,14 @@ void waldo__e2b_put_net(waldo__json_writer *jw, waldo_net net, const char *const
 /* One that is given up while it is made ends soon: its lease begins when it is there. */
 static void put_create(waldo_machine *machine, const waldo_backend_spec *spec)
 {
-    int64_t seconds = waldo__e2b_seconds(machine);
+    int64_t seconds = waldo__cloud_seconds(&machine->cloud);
     waldo__json_writer jw;
 
     waldo__json_writer_init(&jw, &machine->create);
     waldo__jw_object(&jw, NULL);
     waldo__jw_str(&jw, "templateID", spec->target.len > 0 ? spec->target : WALDO__S("base"));
-    waldo__jw_int(&jw, "timeout", seconds < E2B_MADE_MS / 1000 ? seconds : E2B_MADE_MS / 1000);
+    waldo__jw_int(&jw, "timeout",
+                  seconds < WALDO__CLOUD_MADE_MS / 1000 ? seconds : WALDO__CLOUD_MADE_MS / 1000);
     waldo__e2b_put_net(&jw, spec->net, spec->hosts, 0);
     waldo__jw_object(&jw, "metadata");
     waldo__jw_text(&jw, E2B_LABEL, "1");
@@ -98,16 +92,13 @@ static waldo_status on_hand_event(void *userdata, waldo__process_event event, in
 
     (void)number;
     (void)text;
-    if (event == WALDO__PROCESS_STARTED && !machine->task.queued) {
-        opened(machine, WALDO_OK, NULL); /* its completion lets go of the stream */
-    }
+    waldo__launch_event(&machine->launch, event);
     return WALDO_OK;
 }
 
 static waldo_status on_hand_bytes(void *userdata, waldo_str bytes)
 {
     waldo_machine *machine = userdata;
-
     waldo_status status = waldo__e2b_stream_feed(&machine->hand, bytes, on_hand_event, machine);
 
     return status == WALDO_OK && waldo__connect_ended(&machine->hand.frames) ? WALDO_EPROTO
@@ -120,53 +111,26 @@ static void on_hand_over(void *userdata, waldo_status status, const waldo_error 
     waldo_error *made = NULL;
 
     status = waldo__e2b_stream_status(&machine->hand, status, error, &made);
-    if (!machine->task.queued) {
-        opened(machine, status, made);
-    }
+    waldo__launch_over(&machine->launch, status, made);
     waldo_error_free(made);
 }
 
-/*
- * From a file of the user's own; the one that root will run is nobody else's. Of two hands with one
- * address the second ends at once. No file is left behind.
- */
-static void start_hand(waldo_machine *machine)
+static void start_hand(void *userdata, const char *script, const char *const *args)
 {
-    static const char script[] = "grep -qs \"@$1\\$\" /proc/net/unix && rm -f \"$0\" && exit\n"
-                                 "chmod 700 \"$0\" && exec 3<\"$0\" && rm -f \"$0\" && "
-                                 "exec /proc/self/fd/3 durable \"$1\" \"$2\"";
+    waldo_machine *machine = userdata;
     const waldo__api_request limits = { .what = "starting the hand",
                                         .user = machine->place.user,
-                                        .ms = E2B_SLOW_MS,
-                                        .deadline_ns = machine->deadline_ns };
-    int64_t usual_ms = machine->finder.foreign ? STAYS_MS : E2B_LIFE_MS;
-    char lease[24];
-    char path[2 * E2B_WORD_MAX];
-    const char *const args[] = { path, machine->address, lease, NULL };
+                                        .ms = WALDO__CLOUD_SLOW_MS,
+                                        .deadline_ns = machine->cloud.deadline_ns };
 
-    snprintf(path, sizeof path, "%s-u", machine->path);
-    snprintf(lease, sizeof lease, "%lld",
-             (long long)(machine->finder.lease_ms > 0 ? machine->finder.lease_ms : usual_ms));
     waldo__e2b_stream_start(&machine->hand, &limits, script, args, 0, on_hand_bytes, on_hand_over);
 }
 
-/* The first failure counts, when all parts have ended. */
 static void on_part(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
 
-    if (status != WALDO_OK && machine->status == WALDO_OK) {
-        machine->status = status;
-        machine->error = waldo_error_copy(error);
-    }
-    if (--machine->pending > 0) {
-        return;
-    }
-    if (machine->status != WALDO_OK) {
-        waldo__task_queue(machine->place.env->loop, &machine->task);
-    } else {
-        start_hand(machine);
-    }
+    waldo__launch_part(&machine->launch, status, error);
 }
 
 /* The folder may be there: of the template, or by who was here before. */
@@ -175,11 +139,11 @@ static void on_folder(void *userdata, waldo_status status, const waldo_error *er
     on_part(userdata, status == WALDO_EEXISTS ? WALDO_OK : status, error);
 }
 
-/* One for the user, who runs the durable hand, or for root, who brings its streams. */
-static void bring(waldo_machine *machine, waldo__api_call *call, const char *user,
-                  const char *suffix, waldo__api_fn done)
+static void bring(void *userdata, const char *to, int for_root)
 {
+    waldo_machine *machine = userdata;
     const waldo__hand_program *hand = waldo__hand_native();
+    waldo__api_call *call = &machine->calls[for_root ? 3 : 0];
     char path[4 * E2B_WORD_MAX];
     const waldo__api_request request = { .method = "POST",
                                          .path = path,
@@ -187,47 +151,49 @@ static void bring(waldo_machine *machine, waldo__api_call *call, const char *use
                                          .type = "application/octet-stream",
                                          .kind = E2B_DAEMON,
                                          .replay = WALDO__REPLAY_SAFE,
-                                         .ms = E2B_SLOW_MS,
-                                         .deadline_ns = machine->deadline_ns };
+                                         .ms = WALDO__CLOUD_SLOW_MS,
+                                         .deadline_ns = machine->cloud.deadline_ns };
 
-    snprintf(path, sizeof path, "/files?path=%s%s&username=%s", machine->path, suffix, user);
+    snprintf(path, sizeof path, "/files?path=%s&username=%s", to,
+             for_root ? "root" : machine->place.user);
     waldo__buf_clear(&call->body);
     waldo__buf_add(&call->body, waldo__hand_image(hand), hand->len);
-    waldo__api_call_start(call, &request, done);
+    waldo__api_call_start(call, &request, on_part);
 }
 
-void waldo__e2b_bring(waldo_machine *machine, waldo__api_fn done)
+static void on_launched(void *userdata, waldo_status status, const waldo_error *error)
 {
-    bring(machine, &machine->calls[3], "root", "", done);
-    machine->brought = 1;
+    waldo_machine *machine = userdata;
+
+    waldo__e2b_stream_free(&machine->hand);
+    opened(machine, status, error);
 }
+
+const waldo__launch_fns waldo__e2b_launch = { bring, start_hand, on_launched, waldo__e2b_brought };
 
 static void prepare(void *userdata)
 {
     waldo_machine *machine = userdata;
+    const waldo__cloud *cloud = &machine->cloud;
     waldo__api_call *calls = machine->calls;
-    waldo__api_request request = { .method = "POST",
-                                   .path = "/filesystem.Filesystem/MakeDir",
-                                   .what = "making /workspace",
-                                   .user = machine->place.user,
-                                   .kind = E2B_DAEMON,
-                                   .replay = WALDO__REPLAY_SAFE,
-                                   .ms = E2B_SLOW_MS,
-                                   .deadline_ns = machine->deadline_ns };
+    int timed = cloud->finder.made && waldo__cloud_seconds(cloud) > WALDO__CLOUD_MADE_MS / 1000;
+    const waldo__api_request request = { .method = "POST",
+                                         .path = "/filesystem.Filesystem/MakeDir",
+                                         .what = "making /workspace",
+                                         .user = machine->place.user,
+                                         .kind = E2B_DAEMON,
+                                         .replay = WALDO__REPLAY_SAFE,
+                                         .ms = WALDO__CLOUD_SLOW_MS,
+                                         .deadline_ns = cloud->deadline_ns };
 
-    snprintf(machine->path, sizeof machine->path, "/tmp/.waldo-hand-%s", machine->finder.mine);
-    snprintf(machine->address, sizeof machine->address, "waldo-%s", machine->finder.run);
-    machine->status = WALDO_OK;
-    machine->pending = 3;
+    waldo__launch_begin(&machine->launch, cloud->finder.mine, cloud->finder.run,
+                        waldo__cloud_hand_ms(cloud), timed ? 2 : 1);
     waldo__buf_puts(&calls[1].body, "{\"path\":\"/workspace\"}");
     waldo__api_call_start(&calls[1], &request, on_folder);
-    bring(machine, &calls[0], machine->place.user, "-u", on_part);
-    waldo__e2b_bring(machine, on_part);
-    if (machine->finder.made && waldo__e2b_seconds(machine) > E2B_MADE_MS / 1000) {
-        machine->pending++;
+    if (timed) {
         waldo__e2b_put_seconds(machine, "timeout", &calls[2].body);
         waldo__e2b_about(&machine->place, &calls[2], "POST", "/timeout",
-                         "setting the sandbox's time", machine->deadline_ns, on_part);
+                         "setting the sandbox's time", cloud->deadline_ns, on_part);
     }
 }
 
@@ -248,12 +214,12 @@ static waldo_status take_sandbox(waldo_machine *machine, const waldo__json_value
         return waldo_error_set(ret_err, WALDO_EPROTO, WALDO_CLASS_PROTOCOL,
                                "e2b: the provider's answer names no sandbox");
     }
-    waldo__take_word(machine->finder.id, id);
+    waldo__take_word(machine->cloud.finder.id, id);
     if (domain.len < WALDO__ENDPOINT_MAX && waldo__str_made_of(domain, "-.:")) {
         snprintf(place->domain, sizeof place->domain, "%.*s", (int)domain.len, domain.ptr);
     }
     if (token.len > 0) {
-        snprintf(place->token, sizeof place->token, "e2b-%.60s", machine->finder.mine);
+        snprintf(place->token, sizeof place->token, "e2b-%.60s", machine->cloud.finder.mine);
         status = waldo__secrets_put(place->env->secrets, place->token, token, 0);
     }
     return status;
@@ -288,7 +254,8 @@ static int may_be_made(const waldo_machine *machine)
 {
     int code = machine->calls[0].ask.http_status;
 
-    return !machine->finder.again && (code / 100 == 2 || code == 500 || code == 502 || code == 504);
+    return !machine->cloud.finder.again &&
+           (code / 100 == 2 || code == 500 || code == 502 || code == 504);
 }
 
 static void on_created(void *userdata, waldo_status status, const waldo_error *error);
@@ -319,7 +286,7 @@ static void on_created(void *userdata, waldo_status status, const waldo_error *e
         status = WALDO_EUNKNOWN_OUTCOME;
     }
     read_sandbox(machine, status, error, &answer);
-    waldo__finder_created(&machine->finder, answer.status, answer.error);
+    waldo__finder_created(&machine->cloud.finder, answer.status, answer.error);
     waldo__api_answer_free(&answer);
 }
 
@@ -333,16 +300,16 @@ static void on_connected(void *userdata, waldo_status status, const waldo_error 
         return;
     }
     read_sandbox(machine, status, error, &answer);
-    waldo__finder_reached(&machine->finder, answer.status, answer.error);
+    waldo__finder_reached(&machine->cloud.finder, answer.status, answer.error);
     waldo__api_answer_free(&answer);
 }
 
 void waldo__e2b_connect(waldo_machine *machine, waldo__api_fn done)
 {
-    waldo__take_word(machine->place.id, waldo__str(machine->finder.id));
+    waldo__take_word(machine->place.id, waldo__str(machine->cloud.finder.id));
     waldo__e2b_put_seconds(machine, "timeout", &machine->calls[0].body);
     waldo__e2b_about(&machine->place, &machine->calls[0], "POST", "/connect",
-                     "reaching the sandbox", machine->deadline_ns, done);
+                     "reaching the sandbox", machine->cloud.deadline_ns, done);
 }
 
 static void reach(void *userdata)
@@ -354,7 +321,7 @@ static void reach(void *userdata)
 static void on_seen(void *userdata, waldo_status status, const waldo_error *error)
 {
     waldo_machine *machine = userdata;
-    waldo__finder *finder = &machine->finder;
+    waldo__finder *finder = &machine->cloud.finder;
     const waldo__json_value *item;
     waldo__api_answer answer;
 
@@ -377,9 +344,9 @@ static void inspect(void *userdata)
 {
     waldo_machine *machine = userdata;
 
-    waldo__take_word(machine->place.id, waldo__str(machine->finder.id));
+    waldo__take_word(machine->place.id, waldo__str(machine->cloud.finder.id));
     waldo__e2b_about(&machine->place, &machine->calls[0], "GET", "", "looking at the sandbox",
-                     machine->deadline_ns, on_seen);
+                     machine->cloud.deadline_ns, on_seen);
 }
 
 static void look(void *userdata, const char *label, const char *value)
@@ -404,7 +371,7 @@ waldo_status waldo__e2b_begin(waldo_machine *machine, const waldo_backend_spec *
                               waldo_str saved, waldo_error **ret_err)
 {
     static const waldo__finder_fns fns = { create, look, inspect, reach, discard, prepare, opened };
-    waldo__finder *finder = &machine->finder;
+    waldo__finder *finder = &machine->cloud.finder;
     waldo_status status = waldo__finder_init(finder, machine->place.env->loop, "e2b", &fns, machine,
                                              spec, saved, ret_err);
 

@@ -1,4 +1,5 @@
 /* Without a machine: does the key work, which sandboxes are ours, end one of them. */
+#include "backend/cloud.h"
 #include "backend/query.h"
 #include "base/error.h"
 #include "base/header.h"
@@ -77,7 +78,7 @@ static void list(waldo__query *base, waldo_str next)
     const waldo__api_request request = { .method = "GET",
                                          .what = "listing sandboxes",
                                          .replay = WALDO__REPLAY_SAFE,
-                                         .ms = E2B_SLOW_MS,
+                                         .ms = WALDO__CLOUD_SLOW_MS,
                                          .deadline_ns = base->deadline_ns };
 
     waldo__e2b_put_list(&q->call.path, E2B_LABEL, "1", next);
