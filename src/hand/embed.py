@@ -91,6 +91,18 @@ def same(data, first, second):
     return length
 
 
+def relate_calls(data):
+    """With the place that a call of x86-64 goes to instead of how far that is."""
+    data, at = bytearray(data), 0
+    while at + 5 <= len(data):
+        if data[at] == 0xE8:
+            distance, = struct.unpack_from('<I', data, at + 1)
+            struct.pack_into('<I', data, at + 1, distance + at + 5 & 0xFFFFFFFF)
+            at += 4
+        at += 1
+    return bytes(data)
+
+
 def pack(data):
     """What waldo__hand_unpack() reads, along the cheapest way through the data."""
     best = [(0, '', 0, 0)] + [None] * len(data)  # bits so far, the last ones, whence, distance
@@ -144,7 +156,8 @@ def main():
         if name in names:
             fail(path, 'is the second program for %s', name)
         names.append(name)
-        entries.append(ENTRY.format(name=name, size=len(image), packed=rows(pack(image)),
+        packed = pack(relate_calls(image) if name == 'x86_64' else image)
+        entries.append(ENTRY.format(name=name, size=len(image), packed=rows(packed),
                                     sha256=rows(hashlib.sha256(image).digest())))
         table.append('    {{ "{0}", "{1}", image_{0}, sizeof image_{0}, sha256_{0}, &once_{0}, '
                      'unpack_{0} }},'.format(name, arch))
