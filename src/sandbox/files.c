@@ -104,6 +104,7 @@ waldo_status waldo__file_add_info(waldo__file_op *file, const waldo_file_info *i
     added->size = sizeof *added;
     added->name.len = name.len;
     added->name.ptr = waldo__buf_take(&name, NULL);
+    waldo__buf_free(&name);
     added->link_target.ptr = waldo__strndup(info->link_target.ptr, info->link_target.len);
     if (added->name.ptr == NULL || added->link_target.ptr == NULL) {
         return WALDO_ENOMEM;

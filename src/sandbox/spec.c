@@ -199,7 +199,7 @@ static const char *workspace_note(const waldo_sandbox_spec *spec)
     return "it is a copy of the user's directory, who gets your changes as a patch.";
 }
 
-static void make_notes(waldo_sandbox_spec *spec)
+static waldo_status make_notes(waldo_sandbox_spec *spec, waldo_error **ret_err)
 {
     const waldo__spec_entry *entry = &spec->entries[0];
     waldo__buf text = WALDO__BUF_INIT(NOTES_MAX);
@@ -214,6 +214,8 @@ static void make_notes(waldo_sandbox_spec *spec)
                           (long long)((entry->command_timeout_ms + 999) / 1000));
     }
     spec->notes = waldo__buf_take(&text, NULL);
+    waldo__buf_free(&text);
+    return spec->notes != NULL ? WALDO_OK : waldo__error_nomem(ret_err);
 }
 
 static int keeps_machines(const waldo_backend_ops *ops)
@@ -279,7 +281,7 @@ waldo_sandbox_spec *waldo_sandbox_spec_new(const waldo_sandbox_spec_options *opt
     atomic_init(&spec->refs, 1);
     if (take_options(spec, options, &spec->error) == WALDO_OK &&
         take_backends(spec, &spec->error) == WALDO_OK) {
-        make_notes(spec);
+        make_notes(spec, &spec->error);
     }
     return spec;
 }
