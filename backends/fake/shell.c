@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
 
@@ -34,7 +35,7 @@ static void complain(fake_shell *shell, const char *who, const char *what, const
 
 static int resolve(fake_shell *shell, const char *path, char *ret_path)
 {
-    return waldo__fake_path(shell->cwd, path, ret_path, PATH_BYTES) == WALDO_OK;
+    return waldo__tree_path(shell->cwd, path, ret_path, PATH_BYTES) == WALDO_OK;
 }
 
 static fake_step run_true(fake_shell *shell, command *cmd)
@@ -101,8 +102,8 @@ static fake_step run_cat(fake_shell *shell, command *cmd)
         waldo__buf_clear(&shell->input);
     }
     for (size_t i = 1; i < cmd->count; i++) {
-        const fake_node *node =
-            resolve(shell, cmd->words[i], path) ? waldo__fake_tree_find(shell->tree, path) : NULL;
+        const waldo__tree_node *node =
+            resolve(shell, cmd->words[i], path) ? waldo__tree_find(shell->tree, path) : NULL;
 
         if (node == NULL) {
             complain(shell, "cat", cmd->words[i], "No such file or directory");
@@ -148,12 +149,12 @@ static fake_step run_pwd(fake_shell *shell, command *cmd)
 static fake_step run_cd(fake_shell *shell, command *cmd)
 {
     char path[PATH_BYTES];
-    const fake_node *node = NULL;
+    const waldo__tree_node *node = NULL;
     char *copy;
 
     shell->exit_code = 0;
     if (resolve(shell, cmd->count > 1 ? cmd->words[1] : "/workspace", path)) {
-        node = waldo__fake_tree_find(shell->tree, path);
+        node = waldo__tree_find(shell->tree, path);
     }
     if (node == NULL || !S_ISDIR(node->mode)) {
         complain(shell, "cd", cmd->count > 1 ? cmd->words[1] : "", "No such directory");
@@ -196,11 +197,11 @@ static fake_step run_files(fake_shell *shell, command *cmd)
             continue;
         }
         if (strcmp(name, "test") == 0) {
-            shell->exit_code = waldo__fake_tree_find(shell->tree, path) == NULL;
+            shell->exit_code = waldo__tree_find(shell->tree, path) == NULL;
             continue;
         }
-        status = strcmp(name, "mkdir") == 0 ? waldo__fake_tree_mkdir(shell->tree, path, 0755)
-                                            : waldo__fake_tree_remove(shell->tree, path, recursive);
+        status = strcmp(name, "mkdir") == 0 ? waldo__tree_mkdir(shell->tree, path, 0755)
+                                            : waldo__tree_remove(shell->tree, path, recursive);
         if (status != WALDO_OK) {
             complain(shell, name, cmd->words[i], waldo_status_text(status));
         }
@@ -218,7 +219,7 @@ static fake_step run_touch(fake_shell *shell, command *cmd)
     shell->exit_code = 0;
     for (size_t i = 1; i < cmd->count; i++) {
         const char *word = cmd->words[i];
-        fake_node *node;
+        waldo__tree_node *node;
 
         if (strcmp(word, "-d") == 0 && i + 1 < cmd->count && cmd->words[i + 1][0] == '@') {
             now_ns = strtoll(cmd->words[++i] + 1, NULL, 10) * WALDO__NS_PER_S;
@@ -232,10 +233,10 @@ static fake_step run_touch(fake_shell *shell, command *cmd)
             complain(shell, "touch", word, "File name too long");
             continue;
         }
-        if (create && waldo__fake_tree_find(shell->tree, path) == NULL) {
-            waldo__fake_tree_write(shell->tree, path, WALDO__S(""), 0, 0);
+        if (create && waldo__tree_find(shell->tree, path) == NULL) {
+            waldo__tree_write(shell->tree, path, WALDO__S(""), 0, 0);
         }
-        node = waldo__fake_tree_find(shell->tree, path);
+        node = waldo__tree_find(shell->tree, path);
         if (node != NULL) {
             node->mtime_ns = now_ns;
         }
@@ -249,14 +250,14 @@ static fake_step run_ls(fake_shell *shell, command *cmd)
 
     shell->exit_code = 0;
     if (!resolve(shell, cmd->count > 1 ? cmd->words[1] : ".", path) ||
-        waldo__fake_tree_find(shell->tree, path) == NULL) {
+        waldo__tree_find(shell->tree, path) == NULL) {
         complain(shell, "ls", cmd->count > 1 ? cmd->words[1] : ".", "No such file or directory");
         return FAKE_DONE;
     }
     for (size_t i = 0; i < shell->tree->count; i++) {
         const char *name = shell->tree->at[i].path;
 
-        if (waldo__fake_tree_below(path, name, 0)) {
+        if (waldo__tree_below(path, name, 0)) {
             waldo__buf_printf(&cmd->out, "%s\n", strrchr(name, '/') + 1);
         }
     }
@@ -416,10 +417,9 @@ static void deliver(fake_shell *shell, command *cmd)
         }
         return;
     }
-    status =
-        resolve(shell, cmd->redirect, path)
-            ? waldo__fake_tree_write(shell->tree, path, waldo__buf_str(&cmd->out), cmd->append, 0)
-            : WALDO_EPATH;
+    status = resolve(shell, cmd->redirect, path)
+                 ? waldo__tree_write(shell->tree, path, waldo__buf_str(&cmd->out), cmd->append, 0)
+                 : WALDO_EPATH;
     if (status != WALDO_OK) {
         complain(shell, "sh", cmd->redirect,
                  status == WALDO_ENOSPACE ? "No space left on device" : waldo_status_text(status));
@@ -487,11 +487,11 @@ static char **copy_env(const char *const *env)
     return copy;
 }
 
-waldo_status waldo__fake_shell_init(fake_shell *shell, fake_tree *tree,
+waldo_status waldo__fake_shell_init(fake_shell *shell, waldo__tree *tree,
                                     const waldo_backend_exec *exec)
 {
     const char *const *argv = exec->argv;
-    const fake_node *script = NULL;
+    const waldo__tree_node *script = NULL;
     size_t count = 0;
 
     *shell = (fake_shell){ .tree = tree,
@@ -501,7 +501,7 @@ waldo_status waldo__fake_shell_init(fake_shell *shell, fake_tree *tree,
         count++;
     }
     if (count == 2 && is_shell(argv[0])) {
-        script = waldo__fake_tree_find(tree, argv[1]);
+        script = waldo__tree_find(tree, argv[1]);
     }
     if (count > 2 && is_shell(argv[0]) && argv[1][0] == '-' && strchr(argv[1], 'c') != NULL) {
         waldo__buf_puts(&shell->program, argv[2]);
@@ -523,7 +523,7 @@ waldo_status waldo__fake_shell_init(fake_shell *shell, fake_tree *tree,
     if (shell->is_argv && (count == 0 || find_builtin(argv[0]) == NULL)) {
         return WALDO_ESTART;
     }
-    return waldo__fake_tree_find(tree, shell->cwd) != NULL ? WALDO_OK : WALDO_ESTART;
+    return waldo__tree_find(tree, shell->cwd) != NULL ? WALDO_OK : WALDO_ESTART;
 }
 
 void waldo__fake_shell_free(fake_shell *shell)

@@ -3,7 +3,8 @@
 #define WALDO_FAKE_SHELL_H
 
 #include "base/buf.h"
-#include "tree.h"
+#include "inmem/tree.h"
+#include <waldo/sys/backend.h>
 
 typedef struct fake_shell fake_shell;
 
@@ -16,7 +17,7 @@ typedef enum fake_step {
 } fake_step;
 
 struct fake_shell {
-    fake_tree *tree;
+    waldo__tree *tree;
     waldo__buf program; /* text, or the words of argv with NUL between */
     size_t at;
     int is_argv;
@@ -30,7 +31,7 @@ struct fake_shell {
 };
 
 /* WALDO_ESTART: the program is not one of ours. Everything is copied. */
-waldo_status waldo__fake_shell_init(fake_shell *shell, fake_tree *tree,
+waldo_status waldo__fake_shell_init(fake_shell *shell, waldo__tree *tree,
                                     const waldo_backend_exec *exec);
 fake_step waldo__fake_shell_run(fake_shell *shell);
 void waldo__fake_shell_free(fake_shell *shell);

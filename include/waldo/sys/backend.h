@@ -110,6 +110,47 @@ typedef struct waldo_backend_env {
                         waldo_error **ret_err);
 } waldo_backend_env;
 
+/**
+ * A wait for a time, or for somebody to cancel: how a backend comes back to its work, since no op
+ * completes from inside of itself.
+ */
+typedef struct waldo_backend_wait waldo_backend_wait;
+
+/** From dispatch; cancelled: 1 when the cancel object was triggered, else the time has come. */
+typedef void (*waldo_backend_wake_fn)(void *userdata, int cancelled);
+
+/**
+ * Make a wait. It sleeps until waldo_backend_wait_until() or its cancel object says otherwise.
+ *
+ * @param env       of the runtime, must outlive the wait, as it does every machine
+ * @param cancel    wakes it, once, whatever it waits for; gets a reference; may be NULL
+ * @param wake      called from dispatch, once for each time that comes; the wait may be freed there
+ * @param userdata  given to wake
+ * @return free with waldo_backend_wait_free(); NULL when out of memory
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_backend_wait *waldo_backend_wait_new(const waldo_backend_env *env,
+                                                     waldo_cancel *cancel,
+                                                     waldo_backend_wake_fn wake, void *userdata);
+
+/**
+ * Be woken at a time, in place of any time before.
+ *
+ * @param wait    exclusive
+ * @param due_ns  nanoseconds of CLOCK_MONOTONIC; INT64_MAX: never; 0: as soon as possible, which
+ *                does not fail
+ * @retval WALDO_OK     it will be woken
+ * @retval WALDO_ENOMEM out of memory: it will not be woken by time
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API waldo_status waldo_backend_wait_until(waldo_backend_wait *wait, int64_t due_ns);
+
+/**
+ * @param wait  taken, wake is not called any more; NULL is a no-op
+ * Thread: driving. Since: 0.1.
+ */
+WALDO_API void waldo_backend_wait_free(waldo_backend_wait *wait);
+
 /** One machine of a backend; the backend's own. */
 typedef struct waldo_machine waldo_machine;
 
