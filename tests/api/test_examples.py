@@ -18,12 +18,16 @@ def test_an_example_compiles_without_a_warning(name, compiler):
 
 def test_a_test_of_ones_own_fails_when_it_should(tmp_path):
     assert "Test 3 fails" in run(build(tmp_path, "own_test"), tmp_path).stdout
-    for old, new, told in [('"cat *"', '"dog"', 'command 2 is "cat log", the script has "dog"'),
+    for old, new, told in [('"make *"', '"dog"', 'command 1 is "make test" in /workspace, the script has "dog"'),
                            ('"1 of 7 failed\\n"', '"fine"', 'turn 2 does not hold "1 of 7 failed"'),
+                           ('.path = "test.log"', '.path = "else"', 'turn 3 does not hold "SIGFPE"'),
                            ('.text = "Test 3 fails: it divides by zero."', '.fail = WALDO_EQUOTA', "turn 3 fails"),
                            ('.text = "Test 3 fails: it divides by zero."',
-                            '.call = "exec_command", .args = "{\\"cmd\\":\\"ls\\"}"', "(no more commands)"),
-                           ('make test\\"}"', 'make test\\"}", .more = 1', 'turn 2 does not hold')]:
+                            '.call = "exec_command", .args = "{\\"cmd\\":\\"ls\\"}"', "script has no more commands"),
+                           ('make test\\"}"', 'make test\\"}", .more = 1', 'turn 2 does not hold'),
+                           ('.text = "Let me see. ", .call = "exec_command", .args = "{\\"cmd\\":\\"make test\\"}"',
+                            '.text = "Test 3 fails"',
+                            'the script has "make *", which came 0 of 1 times')]:
         assert told in run(build(tmp_path, "own_test", (old, new)), tmp_path, code=1).stderr
 
 

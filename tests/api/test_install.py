@@ -51,6 +51,19 @@ def test_a_program_builds_with_pkg_config(installed, tmp_path):
     assert said[0] == said[1] == pkg_config(installed, "--modversion")[0]
 
 
+def test_a_test_links_statically(installed, tmp_path):
+    """Both archives hold the machines in memory."""
+    linked = subprocess.run(["ldd", BUILD / "libwaldo.so"], capture_output=True, text=True, check=True).stdout
+    sanitize = ["-fsanitize=address,undefined"] if "asan" in linked else []
+    archives = [next(installed.rglob(name)) for name in ("libwaldo_testing.a", "libwaldo.a")]
+    flags = [*pkg_config(installed, "--cflags"), *archives, "-lcurl", "-lcjson", "-lsodium", "-lm", "-pthread"]
+    subprocess.run(["gcc", *sanitize, ROOT / "examples/own_test.c", "-o", tmp_path / "own_test", *flags], check=True)
+    done = subprocess.run([tmp_path / "own_test"], capture_output=True, text=True, check=True)
+    assert done.stdout == "Test 3 fails: it divides by zero.\n"
+    libraries = subprocess.run(["ldd", tmp_path / "own_test"], capture_output=True, text=True, check=True).stdout
+    assert "libwaldo" not in libraries
+
+
 def test_a_test_builds_with_pkg_config(installed, tmp_path):
     linked = subprocess.run(["ldd", BUILD / "libwaldo.so"], capture_output=True, text=True, check=True).stdout
     sanitize = ["-fsanitize=address,undefined"] if "asan" in linked else []

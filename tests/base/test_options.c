@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include <waldo/testing.h>
 #include <waldo/waldo.h>
 
 static const waldo_agent_options agent_options = WALDO_AGENT();
@@ -22,6 +23,7 @@ static const waldo_run_options run_options = WALDO_RUN();
 static const waldo_runtime_options runtime_options = WALDO_RUNTIME();
 static const waldo_sandbox_spec_options sandbox_spec_options = WALDO_SANDBOX_SPEC();
 static const waldo_exec_options exec_options = WALDO_EXEC();
+static const waldo_testing_sandbox_options testing_sandbox_options = WALDO_TESTING_SANDBOX();
 /* Its macro makes a tool at once. */
 static const waldo_tool_options tool_options = { .size = sizeof tool_options };
 
@@ -36,7 +38,7 @@ static const struct {
         "waldo_" #name, &name, sizeof name, offsetof(waldo_##name, size)                           \
     }
     ROW(agent_options),        ROW(model_options), ROW(run_options),  ROW(runtime_options),
-    ROW(sandbox_spec_options), ROW(exec_options),  ROW(tool_options),
+    ROW(sandbox_spec_options), ROW(exec_options),  ROW(tool_options), ROW(testing_sandbox_options),
 #undef ROW
 };
 

@@ -34,17 +34,16 @@ RULES = [
 ]
 
 
-CALL = re.compile(r'(?<![\w.])(?<!->)([A-Za-z_]\w*)\s*\(')
-OF_NAME = {name: rule for names, *rule in RULES for name in names.split()}
-
-
 def violations(root):
-    for path in gate.c_files(root, ALL):
-        code = gate.code_only(gate.read(root / path))
-        for match in CALL.finditer(code):
-            folders, allowed, instead = OF_NAME.get(match[1], ((), (), ''))
-            if path.parts[0] in folders and not any(fnmatch(path.as_posix(), pattern) for pattern in allowed):
-                yield path, gate.line_of(code, match.start()), f'{match[1]}() is banned, use {instead}'
+    for names, folders, allowed, instead in RULES:
+        call = re.compile(r'(?<![\w.])(?<!->)(' + '|'.join(names.split()) + r')\s*\(')
+        for path in gate.c_files(root, folders):
+            if any(fnmatch(path.as_posix(), pattern) for pattern in allowed):
+                continue
+            code = gate.code_only(gate.read(root / path))
+            for match in call.finditer(code):
+                yield (path, gate.line_of(code, match.start()),
+                       f'{match[1]}() is banned, use {instead}')
 
 
 if __name__ == '__main__':

@@ -286,9 +286,8 @@ def test_readme_must_exist(tree):
 ])
 def test_headers_finds(tree, text, message):
     plant(tree / 'include/waldo/planted.h', text)
-    code, output = run_gate('headers', '--root', tree)
-    assert 'include/waldo/planted.h:' in output and message in output
-    assert code == 1
+    finds('include/waldo/planted.h:', 'headers', '--root', tree)
+    finds(message, 'headers', '--root', tree)
 
 
 # --- what is built -------------------------------------------------------------------------------

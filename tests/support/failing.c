@@ -61,6 +61,22 @@ void *failing_malloc(size_t size)
     return ptr;
 }
 
+void *failing_calloc(size_t count, size_t size)
+{
+    void *ptr = failing_must_fail() ? NULL : calloc(count, size);
+
+    failing.living += ptr != NULL;
+    return ptr;
+}
+
+void *failing_realloc(void *ptr, size_t size)
+{
+    if (ptr == NULL) {
+        return failing_malloc(size);
+    }
+    return failing_must_fail() ? NULL : realloc(ptr, size);
+}
+
 void failing_free(void *ptr)
 {
     failing.living -= ptr != NULL;
@@ -76,10 +92,7 @@ static void *hook_malloc(void *userdata, size_t size)
 static void *hook_realloc(void *userdata, void *ptr, size_t size)
 {
     (void)userdata;
-    if (ptr == NULL) {
-        return failing_malloc(size);
-    }
-    return failing_must_fail() ? NULL : realloc(ptr, size);
+    return failing_realloc(ptr, size);
 }
 
 static void hook_free(void *userdata, void *ptr)

@@ -31,6 +31,8 @@ void failing_install(void);
 
 int failing_must_fail(void);
 void *failing_malloc(size_t size);
+void *failing_calloc(size_t count, size_t size);
+void *failing_realloc(void *ptr, size_t size);
 void failing_free(void *ptr);
 
 #endif

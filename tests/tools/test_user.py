@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason='the C tests ran as an
 
 @pytest.fixture(scope='module')
 def place():
-    """A folder that every user may enter, with the programs and golden files in it; pytest's own are closed."""
+    """A folder that every user may enter, with the programs and golden files in it; pytest's are closed to others."""
     with tempfile.TemporaryDirectory(prefix='waldo-tools-') as name:
         folder = pathlib.Path(name)
         os.chmod(folder, 0o755)
