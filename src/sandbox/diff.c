@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 
-/* Edits above which the whole middle counts as changed; the trace takes 4 * EDITS_MAX^2 bytes. */
+/* Edits above which the whole middle counts as changed; the trace takes 2 * EDITS_MAX^2 bytes. */
 enum { EDITS_MAX = 1500 };
 
 static uint64_t hash_line(waldo_str line)
@@ -115,9 +115,9 @@ static void mark_path(const middle *mid, int32_t *trace, int32_t d, int32_t k)
 }
 
 /* Myers, "An O(ND) Difference Algorithm", 1986, with the rows kept for the way back. */
-static int search_path(const middle *mid, int32_t *trace)
+static int search_path(const middle *mid, int32_t *trace, int32_t most)
 {
-    for (int32_t d = 0; d <= EDITS_MAX; d++) {
+    for (int32_t d = 0; d <= most; d++) {
         int32_t *now = row(trace, d);
         const int32_t *before = d > 0 ? row(trace, d - 1) : NULL;
 
@@ -149,6 +149,7 @@ waldo_status waldo__diff(waldo__diff_side *older, waldo__diff_side *newer)
     size_t m = newer->count;
     middle mid = { .older = older, .newer = newer };
     int32_t *trace;
+    int32_t most;
 
     while (start < n && start < m && same(older, start, newer, start)) {
         start++;
@@ -166,11 +167,12 @@ waldo_status waldo__diff(waldo__diff_side *older, waldo__diff_side *newer)
         mark_all(&mid);
         return WALDO_OK;
     }
-    trace = waldo__calloc((size_t)(EDITS_MAX + 1) * (EDITS_MAX + 2) / 2, sizeof *trace);
+    most = mid.n + mid.m < EDITS_MAX ? mid.n + mid.m : EDITS_MAX;
+    trace = waldo__calloc((size_t)(most + 1) * (size_t)(most + 2) / 2, sizeof *trace);
     if (trace == NULL) {
         return WALDO_ENOMEM;
     }
-    if (!search_path(&mid, trace)) {
+    if (!search_path(&mid, trace, most)) {
         mark_all(&mid);
     }
     waldo__free(trace);
