@@ -98,7 +98,7 @@ typedef struct waldo_testing_sandbox_options {
     size_t command_count;
     const waldo_testing_file *files; /* there from the beginning */
     size_t file_count;
-    int64_t open_ms;           /* opening takes so long */
+    int64_t open_ms;           /* opening takes so many milliseconds */
     waldo_status fail_open;    /* opening fails with this, such as WALDO_EUNAVAILABLE, */
     uint32_t fail_open_times;  /* so often, and then no more; 0: always */
     waldo_isolation isolation; /* what it says of itself; default WALDO_ISOLATION_REMOTE */
@@ -140,8 +140,8 @@ WALDO_API waldo_testing_sandbox *waldo_testing_sandbox_new(
     const waldo_testing_sandbox_options *options, waldo_error **ret_err);
 
 /**
- * @param sandbox  taken; NULL is a no-op. Not while a runtime may use it: after
- *                 waldo_runtime_finish() or waldo_runtime_free()
+ * @param sandbox  taken; NULL is a no-op. A machine of it that is still open is lost: finish the
+ *                 runtime before
  * Thread: that of its runtime. Since: 0.1.
  */
 WALDO_API void waldo_testing_sandbox_free(waldo_testing_sandbox *sandbox);

@@ -118,6 +118,7 @@ static void machine_free(waldo__inmem *base)
             break;
         }
     }
+    waldo__testing_unref(machine->sandbox);
     free(machine);
 }
 
@@ -192,6 +193,7 @@ static waldo_status scripted_open(const waldo_backend_env *env, const waldo_back
     machine->next = sandbox->machines;
     sandbox->machines = machine;
     sandbox->openings++;
+    sandbox->refs++;
     op->done.plain = done;
     op->wake = opened;
     *ret_machine = machine;
@@ -236,22 +238,19 @@ static void end_as_told(running *run)
 {
     const waldo_testing_command *command = run->command;
     waldo__inmem_op *op = &run->base;
-    waldo_machine *machine = (waldo_machine *)op->machine;
+    waldo_testing_sandbox *sandbox = ((waldo_machine *)op->machine)->sandbox;
     waldo_status status = WALDO_OK;
 
     if (command == NULL) {
         stop(op, WALDO_EXEC_EXITED, 0);
     } else if (command->fail < 0) {
-        fail_as_told(op, command->fail, "the command");
-        if (command->fail == WALDO_ELOST) {
-            machine_lose(machine);
-        }
+        fail_as_told(op, command->fail, "the command"); /* WALDO_ELOST ends the machine, too */
     } else if (command->end > WALDO_EXEC_EXITED || command->signal > 0) {
         stop(op, command->end != 0 ? command->end : WALDO_EXEC_SIGNALED,
              command->signal > 0 ? command->signal : 9);
     } else {
         for (size_t i = 0; i < command->file_count && status == WALDO_OK; i++) {
-            status = waldo_testing_sandbox_put(machine->sandbox, &command->files[i]);
+            status = waldo_testing_sandbox_put(sandbox, &command->files[i]);
         }
         op->exit_code = command->exit_code;
         op->end = WALDO_EXEC_EXITED;

@@ -196,8 +196,8 @@ static waldo_status check_options(const waldo_testing_sandbox_options *options,
                                NAME_MAX_LEN);
     }
     if ((options->flags & ~WALDO_TESTING_ANY_ORDER) != 0 || options->open_ms < 0 ||
-        options->fail_open > 0 || options->isolation < WALDO_ISOLATION_ANY ||
-        options->isolation > WALDO_ISOLATION_REMOTE) {
+        options->open_ms > INT32_MAX || options->fail_open > 0 ||
+        options->isolation < WALDO_ISOLATION_ANY || options->isolation > WALDO_ISOLATION_REMOTE) {
         return waldo_error_set(ret_err, WALDO_EINVAL, WALDO_CLASS_USAGE,
                                "scripted: flags, open_ms, fail_open or isolation is out of range");
     }
@@ -287,6 +287,7 @@ waldo_testing_sandbox *waldo_testing_sandbox_new(const waldo_testing_sandbox_opt
         waldo_error_set(ret_err, WALDO_ENOMEM, WALDO_CLASS_USAGE, "out of memory");
         return NULL;
     }
+    sandbox->refs = 1;
     sandbox->tree.memory = &waldo__testing_memory;
     status = take_options(sandbox, &options, ret_err);
     status = status == WALDO_OK ? enter(sandbox, ret_err) : status;
@@ -297,16 +298,24 @@ waldo_testing_sandbox *waldo_testing_sandbox_new(const waldo_testing_sandbox_opt
     return sandbox;
 }
 
-void waldo_testing_sandbox_free(waldo_testing_sandbox *sandbox)
+void waldo__testing_unref(waldo_testing_sandbox *sandbox)
 {
-    if (sandbox == NULL) {
+    if (--sandbox->refs > 0) {
         return;
     }
-    leave(sandbox);
     waldo__testing_forget(sandbox);
     waldo_error_free(sandbox->problem);
     waldo__tree_free(&sandbox->tree);
     free(sandbox->rules);
     free(sandbox->label);
     free(sandbox);
+}
+
+void waldo_testing_sandbox_free(waldo_testing_sandbox *sandbox)
+{
+    if (sandbox != NULL) {
+        leave(sandbox);
+        waldo_testing_sandbox_lose(sandbox);
+        waldo__testing_unref(sandbox);
+    }
 }

@@ -41,6 +41,7 @@ struct waldo_testing_sandbox {
     size_t asked_count;
     size_t asked_cap;
     waldo_machine *machines; /* that are open */
+    int refs;                /* of its owner and of its machines */
 };
 
 extern const waldo_allocator waldo__testing_memory;
@@ -48,6 +49,8 @@ extern const waldo_backend_ops waldo__testing_backend;
 
 /* NULL: there is none of this name. */
 waldo_testing_sandbox *waldo__testing_find(waldo_str name);
+
+void waldo__testing_unref(waldo_testing_sandbox *sandbox);
 
 /* ---- rules.c ---- */
 

@@ -232,7 +232,7 @@ static void every_tool_of_files(void **state)
           .args = "{\"path\":\"out/x.txt\",\"content\":\"one\\ntwo\\n\"}" },
         { .call = "glob", .args = "{\"pattern\":\"**/*.txt\"}" },
         { .expect = "out/x.txt", .call = "grep", .args = "{\"pattern\":\"^t.o$\"}" },
-        { .expect = "out/x.txt:2:two",
+        { .expect = "\"text\":\"out/x.txt:2:two\\n\"",
           .call = "grep",
           .args = "{\"pattern\":\"HI+\",\"ignore_case\":true,\"path\":\"README\"}" },
         { .expect = "README:1:hi", .call = "grep", .args = "{\"pattern\":\"nowhere\"}" },
@@ -248,7 +248,7 @@ static void every_tool_of_files(void **state)
     static const waldo_testing_file files[] = {
         { .path = "README", .bytes = "hi\n\n" },
         { .path = "empty/" },
-        { .path = "/workspace/bin", .bytes = "\0two\n", .len = 5, .mode = 0755 },
+        { .path = "/workspace/bin", .bytes = "two\n\0", .len = 5, .mode = 0755 },
     };
     waldo_testing_sandbox *sandbox =
         waldo_testing_sandbox_new(&WALDO_TESTING_SANDBOX(WALDO_TESTING_FILES(files)), NULL);
@@ -413,6 +413,7 @@ static void bad_scripts_are_refused(void **state)
         { WALDO_TESTING_SANDBOX(.name = "a b"), "letters" },
         { WALDO_TESTING_SANDBOX(.flags = 8), "out of range" },
         { WALDO_TESTING_SANDBOX(.open_ms = -1), "out of range" },
+        { WALDO_TESTING_SANDBOX(.open_ms = INT64_MAX), "out of range" },
         { WALDO_TESTING_SANDBOX(.fail_open = 1), "out of range" },
         { WALDO_TESTING_SANDBOX(.isolation = 99), "out of range" },
         { WALDO_TESTING_SANDBOX(.file_count = 1), "without its array" },

@@ -301,6 +301,17 @@ static void a_command_is_cancelled(void **state)
     end(&w, NULL);
 }
 
+static void its_time_is_over_before_any_grace(void **state)
+{
+    world w = open_with(&hangs, NULL);
+    told t = exec(&w, &WALDO_EXEC(.cmd = "hang", .timeout_ms = 5, .grace_ms = 3600 * 1000));
+
+    (void)state;
+    assert_int_equal(t.end, WALDO_EXEC_TIMED_OUT);
+    assert_string_equal(t.text, "so far|");
+    end(&w, NULL);
+}
+
 static void it_is_closed_in_mid_command(void **state)
 {
     world w = open_with(&hangs, NULL);
@@ -328,6 +339,21 @@ static void its_runtime_is_freed_in_mid_command(void **state)
     waldo_runtime_free(w.rt);
     assert_int_equal(t.times, 1);
     assert_checked(w.script, NULL);
+}
+
+static void its_script_is_freed_in_mid_command(void **state)
+{
+    world w = open_with(&hangs, NULL);
+    told t = { 0 };
+
+    (void)state;
+    begin_hanging(&w, &t);
+    waldo_testing_sandbox_free(w.script);
+    wait_for(&w, &t);
+    assert_int_equal(t.end, WALDO_EXEC_LOST);
+    assert_int_equal(exec(&w, &WALDO_EXEC(.cmd = "x")).status, WALDO_ELOST);
+    waldo_sandbox_unref(w.sandbox);
+    waldo_runtime_finish(w.rt);
 }
 
 /* ---- what machines can do beside ---- */
@@ -390,8 +416,10 @@ int main(void)
         cmocka_unit_test(a_host_loses_it_in_mid_command),
         cmocka_unit_test(it_is_lost_between_commands),
         cmocka_unit_test(a_command_is_cancelled),
+        cmocka_unit_test(its_time_is_over_before_any_grace),
         cmocka_unit_test(it_is_closed_in_mid_command),
         cmocka_unit_test(its_runtime_is_freed_in_mid_command),
+        cmocka_unit_test(its_script_is_freed_in_mid_command),
         cmocka_unit_test(what_is_offered_and_what_not),
         cmocka_unit_test(it_answers_a_probe),
     };
