@@ -207,6 +207,21 @@ static waldo_status take_hunk(waldo__v4a *patch, waldo__v4a_section *section,
     return status;
 }
 
+/* Blank lines in front of what is no line of a hunk; else only empty ones, others are lines. */
+static void skip_before_hunk(waldo__v4a_source *source)
+{
+    waldo__v4a_source behind = *source;
+    waldo_str line;
+
+    skip_blank(&behind);
+    if (!peek(&behind, &line) || is_header(line) || is_anchor(line)) {
+        *source = behind;
+    }
+    while (peek(source, &line) && line.len == 0) {
+        waldo__v4a_line_next(source, &line);
+    }
+}
+
 waldo_status waldo__v4a_hunks(waldo__v4a *patch, waldo__v4a_section *section,
                               waldo__v4a_source *source, waldo_error **ret_err)
 {
@@ -214,8 +229,8 @@ waldo_status waldo__v4a_hunks(waldo__v4a *patch, waldo__v4a_section *section,
     waldo_str line;
 
     section->first_hunk = patch->hunks.count;
-    for (skip_blank(source); status == WALDO_OK && peek(source, &line) && !is_header(line);
-         skip_blank(source)) {
+    for (skip_before_hunk(source); status == WALDO_OK && peek(source, &line) && !is_header(line);
+         skip_before_hunk(source)) {
         status = take_hunk(patch, section, source, ret_err);
     }
     if (status == WALDO_OK && section->hunk_count == 0 && section->move_to.len == 0) {
