@@ -7,7 +7,7 @@ set -eu
 all_suites='gates base loop model api run hand contract docker e2b hostile tools cli conformance fuzz bench threads valgrind'
 packages='build-essential clang libclang-rt-14-dev clang-tidy clang-format meson ninja-build
     pkg-config libcurl4-openssl-dev libcjson-dev libsodium-dev libcmocka-dev libuv1-dev musl-tools gcc-aarch64-linux-gnu qemu-user-static
-    bubblewrap docker.io podman uidmap crun busybox-static git python3 python3-pytest python3-venv shellcheck mandoc zsh
+    bubblewrap docker.io podman uidmap crun busybox-static git python3 python3-lark python3-pytest python3-venv shellcheck mandoc zsh
     fish valgrind procps ca-certificates util-linux libgomp1'
 
 usage() {

@@ -71,6 +71,9 @@ typedef struct waldo_tool_options {
     void *userdata;                  /* given to call; must outlive the tool */
     void (*destroy)(void *userdata); /* when the tool is freed, on the last holder's thread */
     int64_t timeout_ms;              /* the model gets an error after so long; 0: no limit */
+    const char *freeform; /* the one required parameter, a string: models whose API has such tools
+                             give it as plain text instead of JSON; copied; NULL: none */
+    const char *grammar;  /* of that text, in the syntax of Lark; copied; NULL: any text */
 } waldo_tool_options;
 
 /** A tool made in place, for WALDO_TOOLS(). */

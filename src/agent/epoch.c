@@ -40,7 +40,9 @@ static void declare_tools(const waldo__tools *tools, waldo_tool_decl *decls, siz
 
         decls[(*count)++] = (waldo_tool_decl){ .name = waldo__str(options->name),
                                                .about = waldo__str(options->about),
-                                               .schema = waldo__tool_schema(tools->at[i]) };
+                                               .schema = waldo__tool_schema(tools->at[i]),
+                                               .freeform = waldo__str(options->freeform),
+                                               .grammar = waldo__str(options->grammar) };
     }
 }
 

@@ -139,7 +139,57 @@ static waldo_status check_options(const waldo_tool_options *options, waldo_error
         return waldo__error_invalid(ret_err, "tool %s has both .params and .schema_json: set one",
                                     options->name);
     }
+    if (options->grammar != NULL && options->freeform == NULL) {
+        return waldo__error_invalid(ret_err, "tool %s has a .grammar but no .freeform: set both",
+                                    options->name);
+    }
     return check_params(options->name, options->params, ret_err);
+}
+
+/* Plain text can only stand for all of the arguments when nothing else must be there. */
+static waldo_status check_freeform(const waldo_tool_options *options,
+                                   const waldo__json_value *schema, waldo_error **ret_err)
+{
+    const waldo__json_value *member =
+        waldo__json_get(waldo__json_get(schema, "properties"), options->freeform);
+    const waldo__json_value *required = waldo__json_first(waldo__json_get(schema, "required"));
+    const char *wrong = member == NULL ? "is no parameter of it"
+                        : !waldo__str_is(waldo__json_get_str(member, "type"), "string")
+                            ? "is not a string"
+                        : required == NULL ? "is not required"
+                                           : NULL;
+    waldo_str name;
+
+    for (; wrong == NULL && required != NULL; required = waldo__json_next(required)) {
+        if (!waldo__json_str(required, &name) || !waldo__str_is(name, options->freeform)) {
+            wrong = "is not the only one that is required";
+        }
+    }
+    return wrong == NULL ? WALDO_OK
+                         : waldo__error_invalid(ret_err, "tool %s: .freeform \"%s\" %s",
+                                                options->name, options->freeform, wrong);
+}
+
+/* What calls are held to. */
+static waldo_status make_rules(waldo_tool *tool, const waldo_tool_options *options,
+                               waldo_error **ret_err)
+{
+    int has_rules = (options->flags & WALDO__TOOL_FREE_ARGS) == 0;
+    waldo__json *rules = NULL;
+    waldo_status status = WALDO_OK;
+
+    if (has_rules || options->freeform != NULL) {
+        status = waldo__json_parse(waldo__tool_schema(tool), NULL, &rules, ret_err);
+    }
+    if (status == WALDO_OK && options->freeform != NULL) {
+        status = check_freeform(options, waldo__json_root(rules), ret_err);
+    }
+    if (has_rules) {
+        tool->rules = rules;
+    } else {
+        waldo__json_free(rules);
+    }
+    return status;
 }
 
 static waldo_status make_schema(waldo_tool *tool, const waldo_tool_options *options,
@@ -170,9 +220,7 @@ static waldo_status make_schema(waldo_tool *tool, const waldo_tool_options *opti
         return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE, "tool %s: schema is too large",
                                options->name);
     }
-    return (options->flags & WALDO__TOOL_FREE_ARGS) != 0
-               ? WALDO_OK
-               : waldo__json_parse(waldo__tool_schema(tool), NULL, &tool->rules, ret_err);
+    return make_rules(tool, options, ret_err);
 }
 
 static const char *keep_text(waldo_tool *tool, const char *text)
@@ -208,6 +256,8 @@ static void fill(waldo_tool *tool, const waldo_tool_options *from)
     }
     options->name = keep_text(tool, options->name);
     options->about = keep_text(tool, options->about);
+    options->freeform = options->freeform != NULL ? keep_text(tool, options->freeform) : NULL;
+    options->grammar = options->grammar != NULL ? keep_text(tool, options->grammar) : NULL;
     options->params = NULL;
     options->schema_json = NULL;
 }
@@ -242,6 +292,8 @@ void waldo_tool_unref(waldo_tool *tool)
     }
     free_text(tool->options.name);
     free_text(tool->options.about);
+    free_text(tool->options.freeform);
+    free_text(tool->options.grammar);
     waldo__free(tool->schema);
     waldo__json_free(tool->rules);
     waldo_error_free(tool->error);

@@ -105,6 +105,24 @@ static int is_success(int http_status)
     return http_status >= 200 && http_status < 300;
 }
 
+/* A reader for the answer to what the encoder asked; none when memory was out. */
+static void begin_reading(waldo_run *run, waldo_str type)
+{
+    const waldo_model_ops *ops = waldo__model_ops(run->model);
+    waldo_status status = ops->new_reader(waldo__model_options(run->model), type, &run->reader);
+
+    if (status == WALDO_OK && ops->expect != NULL) {
+        status = ops->expect(run->reader, run->encoder);
+        if (status != WALDO_OK) {
+            ops->free_reader(run->reader);
+        }
+    }
+    if (status != WALDO_OK) {
+        run->reader = NULL;
+        waldo__error_nomem(&run->read_error);
+    }
+}
+
 void waldo__turn_head(waldo_run *run, const waldo__http_head *head)
 {
     waldo_str type = WALDO__S("");
@@ -114,11 +132,7 @@ void waldo__turn_head(waldo_run *run, const waldo__http_head *head)
     waldo__buf_add_str(&run->head, head->headers);
     if (is_success(head->status)) {
         waldo__header_get(head->headers, "content-type", &type);
-        if (waldo__model_ops(run->model)
-                ->new_reader(waldo__model_options(run->model), type, &run->reader) != WALDO_OK) {
-            run->reader = NULL;
-            waldo__error_nomem(&run->read_error);
-        }
+        begin_reading(run, type);
     } else if (run->head.status == WALDO_ENOMEM) {
         waldo__error_nomem(&run->read_error);
     }

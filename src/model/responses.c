@@ -15,6 +15,7 @@ static const waldo__switch switches[] = {
       WALDO__SWITCH_BOOL,
       offsetof(waldo__responses_quirks, result_images),
       { 0 } },
+    { "freeform", WALDO__SWITCH_BOOL, offsetof(waldo__responses_quirks, freeform), { 0 } },
     { "no_obfuscation",
       WALDO__SWITCH_BOOL,
       offsetof(waldo__responses_quirks, no_obfuscation),
@@ -31,7 +32,7 @@ static const waldo__switch switches[] = {
     { "conversation", WALDO__SWITCH_ID, offsetof(waldo__responses_quirks, conversation), { 0 } },
 };
 
-enum { STORE_UNSAID = 2 };
+enum { UNSAID = 2 };
 
 int waldo__responses_is_remote(const waldo__responses_quirks *quirks)
 {
@@ -39,13 +40,19 @@ int waldo__responses_is_remote(const waldo__responses_quirks *quirks)
 }
 
 /* What goes together, and what follows from who keeps the conversation. */
-static waldo_status settle(waldo__responses_quirks *quirks, waldo_error **ret_err)
+static waldo_status settle(waldo__responses_quirks *quirks, const waldo_model_options *options,
+                           waldo_error **ret_err)
 {
     int is_remote = waldo__responses_is_remote(quirks);
+    waldo_str url = WALDO__S(""), model = WALDO__S("");
     const char *wrong = NULL;
 
-    if (quirks->store == STORE_UNSAID) {
+    if (quirks->store == UNSAID) {
         quirks->store = (unsigned char)is_remote;
+    }
+    if (quirks->freeform == UNSAID) {
+        waldo__responses_parse(waldo__model_rest(options), &url, &model, NULL);
+        quirks->freeform = (unsigned char)waldo__freeform_is_known(url, model);
     }
     if (!is_remote && quirks->previous.len + quirks->conversation.len > 0) {
         wrong = "previous and conversation need history=provider";
@@ -70,7 +77,8 @@ waldo_status waldo__responses_quirks_find(const waldo_model_options *options,
                                        .encrypted = 1,
                                        .result_images = 1,
                                        .no_obfuscation = 1,
-                                       .store = STORE_UNSAID,
+                                       .store = UNSAID,
+                                       .freeform = UNSAID,
                                        .history = "host" };
     waldo_str rest = waldo__str(options->quirks), part;
     waldo_status status = WALDO_OK;
@@ -81,7 +89,7 @@ waldo_status waldo__responses_quirks_find(const waldo_model_options *options,
         }
     }
     if (status == WALDO_OK) {
-        status = settle(&quirks, ret_err);
+        status = settle(&quirks, options, ret_err);
     }
     if (status == WALDO_OK) {
         *ret_quirks = quirks;
@@ -136,4 +144,5 @@ const waldo_model_ops waldo__responses_ops = {
     .key_for = waldo__key_for_url,
     .usage = waldo__responses_usage,
     .history = history_of,
+    .expect = waldo__responses_expect,
 };

@@ -14,6 +14,7 @@ typedef struct waldo__responses_quirks {
     unsigned char encrypted;      /* reasoning is asked for in a form that can be sent back */
     unsigned char no_obfuscation; /* ask for events without padding */
     unsigned char result_images;  /* results may hold images; else these follow the results */
+    unsigned char freeform;       /* tools may take plain text */
     const char *history;          /* "provider": it keeps the conversation; "host" */
     waldo_str previous;           /* response to go on from; borrowed from the options, as ... */
     waldo_str conversation;       /* ... the conversation to go on in; at most one of them */
@@ -47,7 +48,9 @@ typedef struct waldo__part {
     int is_told; /* that a call has begun */
     int is_done; /* the whole item came */
     int is_cut;
+    int is_whole; /* the whole item says so itself */
     int is_refusal;
+    int is_freeform; /* args are plain text, until the parts are settled */
     int64_t index;   /* output_index; -1: none */
     int64_t section; /* of the message or reasoning that the last piece was for; -1: none */
     int64_t order;   /* place in the terminal event's output; -1: not there */
@@ -85,6 +88,7 @@ void waldo__parts_free(waldo__parts *parts);
 waldo_status waldo__parts_count(waldo__parts *parts, size_t bytes);
 
 waldo__part_kind waldo__part_kind_of(const waldo__json_value *item);
+int waldo__part_is_freeform(const waldo__json_value *item);
 
 /* Take over the whole item; raw are its bytes. */
 waldo_status waldo__part_fill(waldo__part *part, const waldo__json_value *item, waldo_str raw);
@@ -92,8 +96,33 @@ waldo_status waldo__part_fill(waldo__part *part, const waldo__json_value *item, 
 /* After the terminal event: bring the parts into order, those that its output lacks go. */
 void waldo__parts_settle(waldo__parts *parts, int by_output);
 
-/* Calls get ids of their own, and arguments when they had none. */
-waldo_status waldo__parts_settle_calls(waldo__parts *parts);
+/*
+ * Calls get ids of their own, arguments when they had none, and JSON where these were plain text.
+ * is_cut: of a call that does not say that it is whole nobody knows.
+ */
+waldo_status waldo__parts_settle_calls(waldo__parts *parts, const waldo__buf *freeform, int is_cut);
+
+/* ---- tools that take plain text (responses_freeform.c) ---- */
+
+/* Whether it is known that the model has such tools. */
+int waldo__freeform_is_known(waldo_str url, waldo_str model);
+
+/* Write the tool into the list of tools, and note it in tools. */
+waldo_status waldo__freeform_declare(const waldo_tool_decl *tool, waldo__buf *tools,
+                                     waldo__json_writer *writer);
+
+/* The property that the text of a tool that was noted stands for; NULL: there is no such tool. */
+const char *waldo__freeform_find(const waldo__buf *tools, waldo_str name);
+
+/* Text becomes arguments; those of a text that is not whole are not whole, either: no JSON. */
+waldo_status waldo__freeform_wrap(const char *property, int is_whole, waldo__buf *args);
+
+/*
+ * The text that arguments consist of, borrowed from the document, which the caller frees. A failure
+ * but WALDO_ENOMEM: they consist of something else.
+ */
+waldo_status waldo__freeform_unwrap(const char *property, waldo_str args, waldo__json **ret_doc,
+                                    waldo_str *ret_text);
 
 /* ---- reader (responses_read.c, responses_event.c) ---- */
 
@@ -110,6 +139,7 @@ struct waldo_reader {
     int is_remote;  /* the provider keeps the conversation */
     waldo__body body;
     waldo__answer answer;
+    waldo__buf freeform; /* as waldo__freeform_declare() noted it */
     waldo__responses_ending ending;
     waldo__fast fast;
     waldo__part *fast_part; /* that the piece is for */
@@ -134,6 +164,7 @@ waldo_status waldo__responses_new_reader(const waldo_model_options *options, wal
                                          waldo_reader **ret_reader);
 waldo_status waldo__responses_feed(waldo_reader *reader, waldo_str bytes, waldo_delta_fn delta,
                                    void *userdata, waldo_error **ret_err);
+waldo_status waldo__responses_expect(waldo_reader *reader, const waldo_encoder *encoder);
 int waldo__responses_complete(const waldo_reader *reader);
 void waldo__responses_usage(const waldo_reader *reader, waldo_usage *ret_usage);
 waldo_status waldo__responses_finish(waldo_reader *reader, waldo_response *ret_response,

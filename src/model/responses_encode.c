@@ -24,6 +24,7 @@ struct waldo_encoder {
     char previous[WALDO__MODEL_ID_MAX + 1]; /* response that the next request goes on from */
     waldo__history history;
     waldo__buf vendor;
+    waldo__buf freeform; /* as waldo__freeform_declare() noted it */
 };
 
 /* What append() works on; the encoder gets it when all went well. */
@@ -122,15 +123,42 @@ static void write_result(void *userdata, const waldo__history_call *call, const 
     waldo__buf_puts(w->body, "]}");
 }
 
-static void write_call(work *w, waldo_str wire, waldo_str name, waldo_str args)
+static void write_call(work *w, int form, waldo_str wire, waldo_str name, waldo_str text)
 {
-    begin_item(w, "{\"type\":\"function_call\",\"call_id\":\"");
+    begin_item(w, form == FORM_CUSTOM ? "{\"type\":\"custom_tool_call\",\"call_id\":\""
+                                      : "{\"type\":\"function_call\",\"call_id\":\"");
     waldo__json_escape(wire, w->body);
     waldo__buf_puts(w->body, "\",\"name\":\"");
     waldo__json_escape(name, w->body);
-    waldo__buf_puts(w->body, "\",\"arguments\":\"");
-    waldo__json_escape(args.len > 0 ? args : WALDO__S("{}"), w->body);
+    waldo__buf_puts(w->body, form == FORM_CUSTOM ? "\",\"input\":\"" : "\",\"arguments\":\"");
+    waldo__json_escape(text, w->body);
     waldo__buf_puts(w->body, "\"}");
+}
+
+/*
+ * A call in the form that its tool has here; wire empty: it is not written. One that does not
+ * consist of the tool's text stays a function call, which every history may hold.
+ */
+static waldo_status make_call(work *w, const waldo_item *item, waldo_str name, waldo_str wire,
+                              int *ret_form)
+{
+    const char *property = waldo__freeform_find(&w->encoder->freeform, name);
+    waldo_str text = item->args.len > 0 ? item->args : WALDO__S("{}");
+    waldo__json *doc = NULL;
+    waldo_status status = WALDO_EINVAL;
+
+    if (property != NULL) {
+        status = waldo__freeform_unwrap(property, item->args, &doc, &text);
+    }
+    if (status == WALDO_ENOMEM) {
+        return status;
+    }
+    *ret_form = status == WALDO_OK ? FORM_CUSTOM : FORM_FUNCTION;
+    if (wire.len > 0) {
+        write_call(w, *ret_form, wire, name, text);
+    }
+    waldo__json_free(doc);
+    return WALDO_OK;
 }
 
 /* ---- items as their provider made them ---- */
@@ -254,8 +282,10 @@ static waldo_status add_call(void *userdata, const waldo_item *item)
     if (w->history.unanswered == 0) {
         waldo__history_begin_group(&w->history);
     }
-    if (kept ||
-        (waldo__wire_raw_says(raw, "call_id", id) && !waldo__wire_id_is_taken(&w->history, id))) {
+    if (kept && raw.len == 0) {
+        status = make_call(w, item, name, WALDO__S(""), &form);
+    } else if (kept || (waldo__wire_raw_says(raw, "call_id", id) &&
+                        !waldo__wire_id_is_taken(&w->history, id))) {
         form = waldo__wire_raw_says(raw, "type", WALDO__S("custom_tool_call")) ? FORM_CUSTOM
                                                                                : FORM_FUNCTION;
         if (!kept) {
@@ -264,9 +294,10 @@ static waldo_status add_call(void *userdata, const waldo_item *item)
     } else {
         waldo__wire_id(&w->history, id, CALL_ID_MAX, WALDO__ID_PRINTABLE, wire);
         id = waldo__str(wire);
-        write_call(w, id, name, item->args);
+        status = make_call(w, item, name, id, &form);
     }
-    return waldo__history_add_call(&w->history, item->id, id, name, form);
+    return status == WALDO_OK ? waldo__history_add_call(&w->history, item->id, id, name, form)
+                              : status;
 }
 
 waldo_status waldo__responses_append(waldo_encoder *encoder, const waldo_item *items, size_t count,
@@ -315,7 +346,10 @@ static void put_tool_choice(waldo_encoder *encoder, const waldo_model_turn *turn
     } else if (turn->tool_choice == WALDO_TOOL_CHOICE_NONE) {
         waldo__buf_puts(body, ",\"tool_choice\":\"none\"");
     } else if (turn->tool_choice == WALDO_TOOL_CHOICE_NAMED) {
-        waldo__buf_puts(body, ",\"tool_choice\":{\"type\":\"function\",\"name\":\"");
+        waldo__buf_printf(body, ",\"tool_choice\":{\"type\":\"%s\",\"name\":\"",
+                          waldo__freeform_find(&encoder->freeform, turn->tool_choice_name) != NULL
+                              ? "custom"
+                              : "function");
         waldo__json_escape(turn->tool_choice_name, body);
         waldo__buf_puts(body, "\"}");
     }
@@ -453,14 +487,17 @@ static void write_format(waldo_str schema, waldo__json_writer *writer)
 }
 
 /* Left out, "strict" means different things to different servers. */
-static waldo_status write_tool(waldo__json_writer *writer, const waldo_tool_decl *tool,
-                               waldo_error **ret_err)
+static waldo_status write_tool(waldo_encoder *encoder, waldo__json_writer *writer,
+                               const waldo_tool_decl *tool, waldo_error **ret_err)
 {
     waldo_str schema;
     waldo_status status = waldo__wire_schema(tool, &schema, ret_err);
 
     if (status != WALDO_OK) {
         return status;
+    }
+    if (encoder->quirks.freeform && tool->freeform.len > 0) {
+        return waldo__freeform_declare(tool, &encoder->freeform, writer);
     }
     waldo__jw_object(writer, NULL);
     waldo__jw_str(writer, "type", WALDO__S("function"));
@@ -495,7 +532,7 @@ static waldo_status write_head(waldo_encoder *encoder, const waldo_model_epoch *
         }
         waldo__jw_array(&writer, "tools");
         for (size_t i = 0; i < epoch->tool_count && status == WALDO_OK; i++) {
-            status = write_tool(&writer, &epoch->tools[i], ret_err);
+            status = write_tool(encoder, &writer, &epoch->tools[i], ret_err);
         }
         waldo__jw_end(&writer, ']');
     }
@@ -518,6 +555,7 @@ waldo_status waldo__responses_new_encoder(const waldo_model_epoch *epoch,
     }
     waldo__buf_init(&encoder->vendor, 1024);
     waldo__buf_init(&encoder->body, WALDO__REQUEST_MAX);
+    waldo__buf_init(&encoder->freeform, WALDO__MODEL_EVENT_MAX);
     status = waldo__responses_quirks_find(epoch->options, &encoder->quirks, ret_err);
     if (status == WALDO_OK) {
         if (encoder->quirks.previous.len > 0) {
@@ -545,6 +583,12 @@ void waldo__responses_free_encoder(waldo_encoder *encoder)
     }
     waldo__buf_free(&encoder->vendor);
     waldo__buf_free(&encoder->body);
+    waldo__buf_free(&encoder->freeform);
     waldo__history_free(&encoder->history);
     waldo__free(encoder);
+}
+
+waldo_status waldo__responses_expect(waldo_reader *reader, const waldo_encoder *encoder)
+{
+    return waldo__buf_add_str(&reader->freeform, waldo__buf_str(&encoder->freeform));
 }

@@ -208,6 +208,7 @@ static waldo_status add_item(waldo_reader *reader, const waldo__place *place,
     waldo_status status = waldo__parts_add(&reader->parts, place, &part);
 
     if (status == WALDO_OK) {
+        part->is_freeform = waldo__part_is_freeform(item);
         waldo__buf_add_str(&part->name, waldo__str_trim(waldo__json_get_str(item, "name")));
         status = waldo__buf_add_str(&part->call_id,
                                     waldo__str_trim(waldo__json_get_str(item, "call_id")));
@@ -365,7 +366,8 @@ static waldo_status drop_stray(waldo_reader *reader)
     for (size_t i = 0; i < reader->parts.count; i++) {
         waldo__part *part = reader->parts.at[i];
 
-        if (part->kind == WALDO__PART_CALL && waldo__args_drop_stray(&part->args)) {
+        if (part->kind == WALDO__PART_CALL && !part->is_freeform &&
+            waldo__args_drop_stray(&part->args)) {
             waldo__buf_clear(&part->raw);
             told = 1;
         }

@@ -31,6 +31,11 @@ waldo__part_kind waldo__part_kind_of(const waldo__json_value *item)
     return WALDO__PART_OTHER;
 }
 
+int waldo__part_is_freeform(const waldo__json_value *item)
+{
+    return waldo__str_is(waldo__json_get_str(item, "type"), "custom_tool_call");
+}
+
 /* ---- memory ---- */
 
 static void free_part(waldo__part *part)
@@ -203,6 +208,8 @@ waldo_status waldo__part_fill(waldo__part *part, const waldo__json_value *item, 
     waldo__buf_clear(&part->text);
     part->is_done = 1;
     part->is_cut = waldo__str_is(waldo__json_get_str(item, "status"), "incomplete");
+    part->is_whole = waldo__str_is(waldo__json_get_str(item, "status"), "completed");
+    part->is_freeform = waldo__part_is_freeform(item);
     part->is_refusal = 0;
     if (status == WALDO_OK) {
         status = waldo__model_text_plain(waldo__buf_str(&compact), &part->raw);
@@ -276,9 +283,12 @@ static int id_is_taken(const waldo__parts *parts, size_t before)
 }
 
 /* With another id than its provider gave, a call cannot be sent back as it came. */
-static waldo_status settle_call(waldo__parts *parts, size_t at)
+static waldo_status settle_call(waldo__parts *parts, size_t at, const waldo__buf *freeform,
+                                int is_cut)
 {
     waldo__part *part = parts->at[at];
+    const char *property =
+        part->is_freeform ? waldo__freeform_find(freeform, waldo__buf_str(&part->name)) : NULL;
     char word[25];
 
     if (part->call_id.len == 0 || id_is_taken(parts, at)) {
@@ -289,20 +299,23 @@ static waldo_status settle_call(waldo__parts *parts, size_t at)
     }
     if (part->is_cut) {
         waldo__buf_clear(&part->raw);
-    } else if (waldo__str_trim(waldo__buf_str(&part->args)).len == 0) {
+    }
+    if (property != NULL) {
+        waldo__freeform_wrap(property, !part->is_cut && (part->is_whole || !is_cut), &part->args);
+    } else if (!part->is_cut && waldo__str_trim(waldo__buf_str(&part->args)).len == 0) {
         waldo__buf_clear(&part->args);
         waldo__buf_puts(&part->args, "{}");
     }
     return part->call_id.status != WALDO_OK ? part->call_id.status : part->args.status;
 }
 
-waldo_status waldo__parts_settle_calls(waldo__parts *parts)
+waldo_status waldo__parts_settle_calls(waldo__parts *parts, const waldo__buf *freeform, int is_cut)
 {
     waldo_status status = WALDO_OK;
 
     for (size_t i = 0; i < parts->count && status == WALDO_OK; i++) {
         if (parts->at[i]->kind == WALDO__PART_CALL) {
-            status = settle_call(parts, i);
+            status = settle_call(parts, i, freeform, is_cut);
         }
     }
     return status;

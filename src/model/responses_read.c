@@ -149,7 +149,8 @@ static waldo_status finish_once(waldo_reader *reader)
     }
     status = end_texts(reader);
     if (status == WALDO_OK) {
-        status = waldo__parts_settle_calls(&reader->parts);
+        status = waldo__parts_settle_calls(&reader->parts, &reader->freeform,
+                                           reader->ending != WALDO__RESPONSES_ENDING_COMPLETED);
     }
     if (status == WALDO_OK) {
         status = make_items(reader);
@@ -178,6 +179,7 @@ waldo_status waldo__responses_new_reader(const waldo_model_options *options, wal
                      waldo__responses_read_whole);
     waldo__fast_init(&reader->fast);
     waldo__answer_init(&reader->answer);
+    waldo__buf_init(&reader->freeform, WALDO__MODEL_EVENT_MAX);
     waldo__responses_parse(waldo__model_rest(options), &url, &name, NULL);
     reader->is_remote = waldo__responses_quirks_find(options, &quirks, NULL) == WALDO_OK &&
                         waldo__responses_is_remote(&quirks);
@@ -199,5 +201,6 @@ void waldo__responses_free_reader(waldo_reader *reader)
     waldo__fast_free(&reader->fast);
     waldo__parts_free(&reader->parts);
     waldo__answer_free(&reader->answer);
+    waldo__buf_free(&reader->freeform);
     waldo__free(reader);
 }

@@ -621,6 +621,8 @@ const waldo_tool_options waldo__tool_apply_patch = {
               .about = "The whole patch, from *** Begin Patch to *** End Patch. Paths are relative "
                        "to /workspace." },
             { .name = NULL } },
+    .freeform = "patch",
+    .grammar = waldo__v4a_grammar,
     .call = apply_patch,
     .flags = WALDO_PARALLEL_SAFE | WALDO__TOOL_SANDBOX | WALDO__TOOL_FREE_ARGS,
 };

@@ -73,6 +73,9 @@ waldo_status waldo__v4a_operations(waldo__v4a *patch, const waldo__json_value *v
                                    waldo_error **ret_err);
 void waldo__v4a_free(waldo__v4a *patch);
 
+/* The form without what the parser forgives, for models whose server holds them to a grammar. */
+extern const char waldo__v4a_grammar[];
+
 /* Lines as a section or hunk body; for waldo__v4a_operations(). */
 typedef struct waldo__v4a_source {
     waldo_str rest;

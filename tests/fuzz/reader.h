@@ -57,6 +57,28 @@ static void note_end(const waldo_model_ops *ops, waldo_reader *reader, waldo__bu
     waldo_error_free(error);
 }
 
+/* Tell a reader of a tool that takes plain text, where its API has those. */
+static void tell_tool(const waldo_model_ops *ops, waldo_model_options *options,
+                      waldo_reader *reader)
+{
+    static const waldo_tool_decl tool = { WALDO__S("p"), WALDO__S(""), WALDO__S(""),
+                                          WALDO__S("text"), WALDO__S("") };
+    waldo_model_epoch epoch = { .size = sizeof epoch,
+                                .options = options,
+                                .model = WALDO__S("m"),
+                                .url = WALDO__S("http://h/v1"),
+                                .tools = &tool,
+                                .tool_count = 1 };
+    waldo_encoder *encoder = NULL;
+
+    options->quirks = "freeform=on";
+    if (ops->new_encoder(&epoch, &encoder, NULL) != WALDO_OK ||
+        ops->expect(reader, encoder) != WALDO_OK) {
+        abort();
+    }
+    ops->free_encoder(encoder);
+}
+
 static void read_all(const waldo_model_ops *ops, const char *model, const uint8_t *data,
                      size_t size, size_t step, waldo__buf *out)
 {
@@ -66,6 +88,9 @@ static void read_all(const waldo_model_ops *ops, const char *model, const uint8_
 
     if (ops->new_reader(&options, waldo__str("text/event-stream"), &reader) != WALDO_OK) {
         abort();
+    }
+    if (ops->expect != NULL) {
+        tell_tool(ops, &options, reader);
     }
     for (size_t at = 0; at < size && status == WALDO_OK; at += step) {
         size_t len = size - at < step ? size - at : step;

@@ -9,7 +9,7 @@ SOURCE = (ROOT / "src/model/chat_quirks.c").read_text()
 PAGE = (ROOT / "docs/models.md").read_text()
 
 
-@pytest.mark.parametrize("source,heading,count", [("responses.c", "## OpenAI Responses", 9),
+@pytest.mark.parametrize("source,heading,count", [("responses.c", "## OpenAI Responses", 10),
                                                   ("messages.c", "## Anthropic Messages", 9),
                                                   ("chat_quirks.c", "## Servers of Chat Completions differ", 18)])
 def test_switches(source, heading, count):

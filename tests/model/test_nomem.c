@@ -303,6 +303,67 @@ static waldo_status read_kept(struct outcome *out)
     return status;
 }
 
+static const waldo_tool_decl freeform = { WALDO__S("p"), WALDO__S("about"),
+                                          WALDO__S("{\"type\":\"object\"}"), WALDO__S("text"),
+                                          WALDO__S("start: \"a\"") };
+
+/* A call in plain text, declared, read, and sent to the provider as another made it. */
+static waldo_status read_freeform(struct outcome *out)
+{
+    static const waldo_item made[] = {
+        { .kind = WALDO_ITEM_TOOL_CALL,
+          .id = WALDO__S("c"),
+          .name = WALDO__S("p"),
+          .args = WALDO__S("{\"text\":\"x\"}") },
+        { .kind = WALDO_ITEM_TOOL_RESULT, .id = WALDO__S("c"), .text = WALDO__S("r") },
+    };
+    waldo_model_options options = { .size = sizeof options, .model = "openai:gpt-5" };
+    waldo_model_epoch epoch = { .size = sizeof epoch,
+                                .options = &options,
+                                .model = WALDO__S("m"),
+                                .url = WALDO__S("http://h/v1"),
+                                .tools = &freeform,
+                                .tool_count = 1 };
+    waldo_model_turn turn = { .size = sizeof turn };
+    waldo_model_request request = { .size = sizeof request };
+    waldo_response response = { .size = sizeof response };
+    const waldo_model_ops *ops = &waldo__responses_ops;
+    waldo_encoder *encoder = NULL;
+    waldo_reader *reader = NULL;
+    waldo_status status = ops->new_encoder(&epoch, &encoder, NULL);
+
+    if (status == WALDO_OK) {
+        status = ops->append(encoder, made, WALDO__COUNT(made), NULL);
+    }
+    if (status == WALDO_OK) {
+        status = ops->request(encoder, &turn, &request, NULL);
+    }
+    if (status == WALDO_OK) {
+        note(out, request.body);
+        status = ops->new_reader(&options, WALDO__S("text/event-stream"), &reader);
+    }
+    if (status == WALDO_OK) {
+        status = ops->expect(reader, encoder);
+    }
+    if (status == WALDO_OK) {
+        status = ops->feed(
+            reader,
+            WALDO__S(EVENT("output_item.done", ",\"item\":{\"type\":\"custom_tool_call\","
+                                               "\"call_id\":\"c\",\"name\":\"p\",\"input\":"
+                                               "\"\\n\"}") EVENT("completed", "")),
+            NULL, NULL, NULL);
+    }
+    if (status == WALDO_OK) {
+        status = ops->finish(reader, &response, NULL);
+    }
+    if (status == WALDO_OK) {
+        note(out, response.items[0].args);
+    }
+    ops->free_reader(reader);
+    ops->free_encoder(encoder);
+    return status;
+}
+
 static waldo_status read_failure(struct outcome *out)
 {
     waldo_status status = read_through(
@@ -366,6 +427,7 @@ static void readers(void **state)
     walk(read_responses);
     walk(read_messages);
     walk(read_kept);
+    walk(read_freeform);
     walk(read_failure);
 }
 

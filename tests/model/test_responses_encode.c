@@ -317,10 +317,11 @@ static void refused_options(void **state)
     expect_option_error(&WALDO_MODEL(.model = "openai:m", .reasoning = "hard"),
                         "model option reasoning: the Responses API knows none, minimal, low, "
                         "medium, high, xhigh, max");
-    expect_option_error(&WALDO_MODEL(.model = "openai:m", .quirks = "merge=on"),
-                        "model quirks: \"merge=on\" is not a quirk, written as name=value; known: "
-                        "stream, store, encrypted, result_images, no_obfuscation, summary, "
-                        "history, previous, conversation");
+    expect_option_error(
+        &WALDO_MODEL(.model = "openai:m", .quirks = "merge=on"),
+        "model quirks: \"merge=on\" is not a quirk, written as name=value; known: "
+        "stream, store, encrypted, result_images, freeform, no_obfuscation, summary, "
+        "history, previous, conversation");
     expect_option_error(&WALDO_MODEL(.model = "openai:m", .quirks = "summary=short"),
                         "model quirks: \"summary=short\" has a value that is not known; known: "
                         "none, auto, concise, detailed");

@@ -240,6 +240,75 @@ static void all_the_way_round(void **state)
     waldo_store_unref(store);
 }
 
+static waldo_status note(void *userdata, waldo_tool_call *call)
+{
+    char *noted = userdata;
+    size_t len = strlen(noted);
+
+    snprintf(noted + len, 256 - len, "%s;", waldo_tool_call_str(call, "text"));
+    return waldo_tool_call_reply(call, "noted");
+}
+
+#define NOTE(id, text)                                                                             \
+    "{\"id\":\"" id "\",\"name\":\"note\",\"arguments\":\"{\\\"text\\\":\\\"" text "\\\"}\"}"
+
+/* A call in plain text is an object to those who know no such calls, and theirs is text again. */
+static void plain_text_all_the_way_round(void **state)
+{
+    vendors *v = *state;
+    waldo_runtime *rt = waldo_runtime_new(NULL);
+    waldo_model *functions = v->models[RESPONSES];
+    char noted[256] = "", name[320], *text;
+    waldo_agent *agent;
+    waldo_run *run;
+    size_t len;
+
+    snprintf(name, sizeof name, "openai:%s#openai-agent,freeform=on",
+             standin_url(v->servers[RESPONSES]));
+    v->models[RESPONSES] = waldo_model_new(&WALDO_MODEL(.model = name, .no_retries = 1));
+    agent = waldo_agent_new(
+        &WALDO_AGENT(.model_object = v->models[RESPONSES],
+                     .tools = WALDO_TOOLS(WALDO_TOOL(
+                             .name = "note", .call = note, .userdata = noted, .freeform = "text",
+                             .params = WALDO_PARAMS({ .name = "text", .type = WALDO_STRING })))));
+    run = waldo_run_new(rt, agent, NULL);
+    turn(v, run, RESPONSES, "one",
+         "[{\"reasoning\":\"Hm.\",\"custom\":[{\"id\":\"call_1\",\"name\":\"note\",\"input\":"
+         "\"a \\\"b\\\"\"}]},{\"text\":\"ONE\"}]",
+         "ONE", 2);
+    turn(v, run, MESSAGES, "two",
+         "[{\"thinking\":\"Well.\",\"calls\":[" NOTE("toolu_1", "c") "]},{\"text\":\"TWO\"}]",
+         "TWO", 2);
+    turn(v, run, CHAT, "three", "[{\"calls\":[" NOTE("c9", "d") "]},{\"text\":\"THREE\"}]", "THREE",
+         2);
+    turn(v, run, RESPONSES, "four",
+         "[{\"custom\":[{\"id\":\"call_2\",\"name\":\"note\",\"input\":\"e\"}]},"
+         "{\"text\":\"FOUR\"}]",
+         "FOUR", 4);
+    assert_string_equal(noted, "a \"b\";c;d;e;");
+    for (int i = 0; i < VENDORS; i++) {
+        expect_growth(v, i, i == RESPONSES ? 4 : 2);
+    }
+    text = body(v, MESSAGES, 0, &len);
+    assert_contains(text, "\"name\":\"note\",\"input\":{\"text\":\"a \\\"b\\\"\"}");
+    assert_lacks(text, "custom");
+    free(text);
+    text = body(v, CHAT, 0, &len);
+    assert_contains(text, "\"arguments\":\"{\\\"text\\\":\\\"a \\\\\\\"b\\\\\\\"\\\"}\"");
+    assert_lacks(text, "custom");
+    free(text);
+    text = body(v, RESPONSES, 3, &len);
+    assert_int_equal(occurrences(text, "\"type\":\"custom_tool_call\""), 4);
+    assert_int_equal(occurrences(text, "\"type\":\"custom_tool_call_output\""), 4);
+    assert_int_equal(occurrences(text, "function_call"), 0);
+    assert_contains(text, "\"call_id\":\"toolu_1\",\"name\":\"note\",\"input\":\"c\"}");
+    free(text);
+    waldo_model_unref(v->models[RESPONSES]);
+    v->models[RESPONSES] = functions;
+    waldo_agent_unref(agent);
+    waldo_runtime_finish(rt);
+}
+
 /* A vendor that fails in the middle of a turn is replaced by another there and then. */
 static void in_the_middle_of_a_turn(void **state)
 {
@@ -410,6 +479,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(all_the_way_round, fresh),
+        cmocka_unit_test_setup(plain_text_all_the_way_round, fresh),
         cmocka_unit_test_setup(in_the_middle_of_a_turn, fresh),
         cmocka_unit_test_setup(when_it_may_change, fresh),
         cmocka_unit_test_setup(thinking_by_budget_behind_other_calls, fresh),

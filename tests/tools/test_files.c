@@ -20,6 +20,10 @@ static void test_golden_tools(void **state)
         }
         snprintf(name, sizeof name, "%s.tool", options->name);
         golden_text(name, waldo__buf_str(&text));
+        if (options->grammar != NULL) {
+            snprintf(name, sizeof name, "%s.lark", options->name);
+            golden_text(name, waldo__str(options->grammar));
+        }
         waldo__buf_free(&text);
         waldo_tool_unref(tool);
     }

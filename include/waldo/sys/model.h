@@ -59,7 +59,9 @@ typedef struct waldo_item {
 typedef struct waldo_tool_decl {
     waldo_str name;
     waldo_str about;
-    waldo_str schema; /* JSON */
+    waldo_str schema;   /* JSON */
+    waldo_str freeform; /* property that may come as plain text, the only required one; or empty */
+    waldo_str grammar;  /* of that text, in the syntax of Lark; empty: any text */
 } waldo_tool_decl;
 
 /** The frozen part of every request of an epoch. Everything is borrowed for the call. */
@@ -229,6 +231,12 @@ typedef struct waldo_model_ops {
      */
     void (*auth)(const waldo_model_options *options, const char **ret_header,
                  const char **ret_prefix);
+
+    /**
+     * Optional. Tell a new reader whose request it reads the answer to, before the first feed(): it
+     * takes from the encoder what it must know, and keeps no pointer. Fails by WALDO_ENOMEM alone.
+     */
+    waldo_status (*expect)(waldo_reader *reader, const waldo_encoder *encoder);
 } waldo_model_ops;
 
 #ifdef __cplusplus

@@ -88,12 +88,44 @@ const cases = {
     assert.equal((await streamed({ model: "phases" })).output[1].phase, "commentary");
   },
   async custom_calls() {
-    const tools = [{ type: "custom", name: "patch" }];
-    const first = await streamed({ model: "custom", tools });
-    assert.equal(first.output[0].input, "*** Begin");
-    const second = await created({ model: "custom", tools,
-      input: [user, ...first.output, { type: "custom_tool_call_output", call_id: "call_1", output: "ok" }] });
-    assert.equal(second.output_text, "the results were: ok");
+    const grammar = { type: "grammar", syntax: "lark", definition: "start: /.+/" };
+    const custom = (more) => ({ type: "custom", name: "patch", ...more });
+    const out = (type, call_id) => ({ type, call_id, output: "ok" });
+    for (const more of [{}, { format: { type: "text" } }, { description: "d", format: grammar }]) {
+      const given = { model: "custom", tools: [custom(more)], tool_choice: { type: "custom", name: "patch" } };
+      const first = await streamed(given);
+      assert.equal(first.output[0].input, "*** Begin");
+      const second = await created({ ...given,
+        input: [user, ...first.output, out("custom_tool_call_output", "call_1")] });
+      assert.equal(second.output_text, "the results were: ok");
+    }
+    const { events } = await collected({ model: "custom", tools: [custom()] });
+    const input = (kind) => events.filter(({ type }) => type === `response.custom_tool_call_input.${kind}`);
+    assert.equal(input("delta").map(({ delta }) => delta).join(""), "*** Begin");
+    assert.deepEqual(input("done").map((event) => [event.input, event.output_index]), [["*** Begin", 0]]);
+    assert.deepEqual(events.filter(({ item }) => item).map(({ item }) => item.input), ["", "*** Begin"]);
+    const call = { type: "custom_tool_call", call_id: "c", name: "patch", input: "x" };
+    const cases = [
+      [{ tools: [custom({ name: "a b" })] }, /tools\[0\]\.name/],
+      [{ tools: [custom({ parameters: {} })] }, /Unknown parameter: 'tools\[0\]\.parameters'/],
+      [{ tools: [custom({ format: { ...grammar, syntax: "bnf" } })] }, /'lark' and 'regex'/],
+      [{ tools: [custom({ format: { ...grammar, definition: "" } })] }, /expected a grammar/],
+      [{ tools: [custom({ format: { type: "json" } })] }, /tools\[0\]\.format/],
+      [{ tools: [custom()], tool_choice: { type: "function", name: "patch" } }, /'patch' not found/],
+      [{ tool_choice: { type: "custom", name: "run_command" } }, /'run_command' not found/],
+      [{ input: [user, call, out("function_call_output", "c")] }, /No tool call found for function call output/],
+      [{ input: [user, { type: "function_call", call_id: "c", name: "patch", arguments: "{}" },
+        out("custom_tool_call_output", "c")] }, /No tool call found for custom tool call output/],
+      [{ input: [user, call] }, /No tool output found/],
+      [{ input: [user, { ...call, input: { a: 1 } }, out("custom_tool_call_output", "c")] }, /strings/],
+      [{ input: [user, { ...call, id: "fc_1" }, out("custom_tool_call_output", "c")] }, /begins with 'ctc'/],
+    ];
+    for (const [body, check] of cases)
+      await rejects({ model: "text", ...body }, (error) => {
+        assert.ok(error instanceof OpenAI.BadRequestError);
+        assert.match(error.message, check);
+        return true;
+      });
   },
   async refusal_streamed() {
     const got = await streamed({ model: "refusal" });

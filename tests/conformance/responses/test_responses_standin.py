@@ -80,6 +80,18 @@ def test_what_is_refused(responses, base, items, text):
     assert status >= 400 and text in json.loads(body)["error"]["message"]
 
 
+@pytest.mark.parametrize("vendor", ["llamacpp", "ollama", "vllm", "deepseek"])
+def test_other_servers_have_no_custom_tools(responses, vendor):
+    body = {"model": "m", "input": ASK, "tools": [{"type": "custom", "name": "patch"}]}
+    status, answer = post(responses, body, path=f"/{vendor}/v1/responses")
+    assert status == 400 and "'custom' tools are not supported" in json.loads(answer)["error"]["message"]
+
+
+def test_a_scenario_cannot_call_what_was_not_declared(responses):
+    status, answer = post(responses, {"model": "custom", "input": ASK})
+    assert status == 400 and "no custom tool" in json.loads(answer)["error"]["message"]
+
+
 def test_orders_that_are_fine(responses):
     other = {"call_id": "c2"}
     for items in (ASK + [CALL, *ASK, RESULT], ASK + [CALL, {**CALL, **other}, {**RESULT, **other}, RESULT], "plain"):

@@ -24,12 +24,13 @@ MEMBERS = {
     "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
     "function_call": {"type", "id", "call_id", "name", "arguments", "status", "namespace", "caller", "async"},
     "function_call_output": {"type", "id", "call_id", "output", "status"},
-    "custom_tool_call": {"type", "id", "call_id", "name", "input", "status"},
+    "custom_tool_call": {"type", "id", "call_id", "name", "input", "status", "namespace", "caller", "async"},
     "custom_tool_call_output": {"type", "id", "call_id", "output", "status"},
     "compaction": {"type", "id", "encrypted_content"},
     "item_reference": {"type", "id"},
 }
 CALLS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
+CUSTOM_MEMBERS = {"type", "name", "description", "format", "defer_loading", "allowed_callers", "async"}
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 
 
@@ -45,7 +46,7 @@ def check(body, vendor, led=(), before=()):
         if key not in TOP_LEVEL:
             raise Refused(f"Unknown parameter: '{key}'.", key, "unknown_parameter")
     check_options(body)
-    check_tools(body)
+    check_tools(body, vendor)
     items = body.get("input")
     if isinstance(items, str):
         return check_pairs(list(before), vendor)
@@ -78,12 +79,32 @@ def check_options(body):
         raise bad("reasoning", "unsupported effort or summary")
 
 
-def check_tools(body):
-    names, tools = set(), body.get("tools") or []
+def check_custom_tool(tool, where, vendor):
+    """One whose calls are plain text."""
+    if vendor != "openai":  # some skip it without a word, and their model never hears of it
+        raise Refused("'custom' tools are not supported on this endpoint", "tools")
+    if not NAME.match(str(tool.get("name", ""))):
+        raise bad(f"{where}.name", "string does not match pattern '^[a-zA-Z0-9_-]+$'")
+    for key in sorted(set(tool) - CUSTOM_MEMBERS):
+        raise Refused(f"Unknown parameter: '{where}.{key}'.", f"{where}.{key}", "unknown_parameter")
+    form = tool.get("format", {"type": "text"})
+    if form == {"type": "text"}:
+        return
+    if not isinstance(form, dict) or form.get("type") != "grammar" or set(form) != {"type", "syntax", "definition"}:
+        raise bad(f"{where}.format", "expected a text or a grammar with its syntax and its definition")
+    if form["syntax"] not in ("lark", "regex"):
+        raise bad(f"{where}.format.syntax", "Supported values are: 'lark' and 'regex'")
+    if not isinstance(form["definition"], str) or not form["definition"]:
+        raise bad(f"{where}.format.definition", "expected a grammar")
+
+
+def check_tools(body, vendor):
+    names, custom, tools = set(), set(), body.get("tools") or []
     for i, tool in enumerate(tools):
         where = f"tools[{i}]"
-        if tool.get("type") == "custom" and NAME.match(str(tool.get("name", ""))):
-            names.add(tool["name"])
+        if tool.get("type") == "custom":
+            check_custom_tool(tool, where, vendor)
+            custom.add(tool["name"])
             continue
         if tool.get("type") != "function" or "function" in tool or "name" not in tool:
             raise Refused(f"Missing required parameter: '{where}.name'.", f"{where}.name",
@@ -104,7 +125,8 @@ def check_tools(body):
         names.add(tool["name"])
     choice = body.get("tool_choice", "auto")
     if isinstance(choice, dict):
-        if choice.get("type") == "function" and choice.get("name") not in names:
+        known = {"function": names, "custom": custom}.get(choice.get("type"))
+        if known is not None and choice.get("name") not in known:
             raise Refused(f"Tool choice '{choice.get('name')}' not found in 'tools' parameter.", "tool_choice")
     elif choice not in ("auto", "none", "required"):
         raise bad("tool_choice", f"'{choice}'")

@@ -85,6 +85,10 @@ class Responses(service.Service):
             echoed = {key: body[key] for key in ("previous_response_id", "conversation") if key in body}
             reply = {"id": f"resp_{mark}", "mark": f"{mark}_", "store": not reply.get("forgetful"), **echoed, **reply}
         made, model = events.items(reply), body["model"]
+        declared = {tool["name"] for tool in body.get("tools") or [] if tool["type"] == "custom"}
+        for item in made:
+            if item["type"] == "custom_tool_call" and item["name"] not in declared:
+                raise Refused(f"The scenario calls '{item['name']}', which is no custom tool of the request.")
         if stored and not reply.get("failed"):
             self.kept.keep(body, items_of(body), made, "resp_01" if "raw" in reply else reply["id"])
         for before, item in zip(made, made[1:]):
