@@ -1,10 +1,11 @@
 #!/bin/sh
-# Installs what the tests need (Debian 12), builds with sanitizers, runs every suite.
+# Installs what the tests need (Debian 12), builds with sanitizers, runs every suite, two at a time.
 # Usage: sh tests/run.sh [--yes] [--suite NAME]...
 # The last line is "N passed, N failed, N skipped", counted in test cases.
 set -eu
 
-all_suites='gates base loop model api run hand contract docker e2b hostile tools cli conformance fuzz bench threads valgrind'
+# The longest first, so that two of them end about together.
+all_suites='docker gates e2b hostile valgrind threads cli run hand contract bench conformance fuzz model loop tools api base'
 packages='build-essential clang libclang-rt-14-dev clang-tidy clang-format meson ninja-build
     pkg-config libcurl4-openssl-dev libcjson-dev libsodium-dev libcmocka-dev libuv1-dev musl-tools gcc-aarch64-linux-gnu qemu-user-static
     bubblewrap docker.io podman uidmap crun busybox-static git python3 python3-lark python3-pytest python3-venv shellcheck mandoc zsh
@@ -22,7 +23,11 @@ while [ $# -gt 0 ]; do
     --suite)
         [ $# -ge 2 ] || { usage >&2; exit 2; }
         case " $all_suites " in
-        *" $2 "*) suites="$suites $2" ;;
+        *" $2 "*)
+            case " $suites " in
+            *" $2 "*) ;;
+            *) suites="$suites $2" ;;
+            esac ;;
         *) printf 'unknown suite: %s\n' "$2" >&2; usage >&2; exit 2 ;;
         esac
         shift ;;
@@ -87,98 +92,26 @@ export ASAN_OPTIONS=abort_on_error=1:detect_stack_use_after_return=1:strict_stri
 export UBSAN_OPTIONS=halt_on_error=1:abort_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/support/tsan.supp"
 export WALDO_BUILD="$PWD/build-test"
-python=/usr/bin/python3
-reports=$PWD/build-reports
-rm -rf "$reports"
-mkdir -p "$reports"
+export WALDO_REPORTS="$PWD/build-reports"
+rm -rf "$WALDO_REPORTS"
+mkdir -p "$WALDO_REPORTS"
 
-# --- build and run; every step leaves a report, collect.py counts them -----------------------------
+# --- build, run, count -------------------------------------------------------------------------------
 
-# step LABEL COMMAND...: a step that fails without a test report of its own counts as one failure.
-step() {
-    label=$1
-    shift
-    printf '\n== %s\n' "$label"
-    "$@" || { echo "$label" >>"$reports/steps.failed"; return 1; }
-}
-
-configure() { # FOLDER MESON-OPTION...
-    folder=$1
-    shift
-    [ -f "$folder/build.ninja" ] && return 0
-    meson setup "$folder" -Db_lundef=false "$@" >"$reports/$folder.log" 2>&1 && return 0
-    cat "$reports/$folder.log"
-    return 1
-}
-
-c_tests() { # REPORT FOLDER MESON-TEST-OPTION...: builds what these tests need, and runs them
-    report=$1 folder=$2
-    shift 2
-    rm -f "$folder/meson-logs/$report"*.json
-    code=0
-    meson test -C "$folder" --num-processes 2 --print-errorlogs --logbase "$report" "$@" || code=$?
-    if ! mv "$folder/meson-logs/$report"*.json "$reports/$report.json" 2>/dev/null; then
-        [ "$code" -eq 0 ] || echo "$report: the tests did not build" >>"$reports/steps.failed"
-    fi
-}
-
-python_tests() { # SUITE PATH...
-    suite=$1
-    shift
-    scripts=$(find "$@" -name 'test_*.py' -not -path '*/node_modules/*' 2>/dev/null | sort)
-    [ -n "$scripts" ] || return 0
-    # shellcheck disable=SC2086 # a list of paths without spaces
-    timeout --kill-after=30 1500 "$python" -m pytest -q -p no:cacheprovider -o faulthandler_timeout=600 \
-        --junitxml="$reports/$suite-scripts.xml" $scripts || true
-    [ -s "$reports/$suite-scripts.xml" ] || echo "$suite: pytest left no report" >>"$reports/steps.failed"
-}
-
-npm_packages() { # FOLDER: what its lock file pins, once
-    [ -f "$1/package-lock.json" ] || return 0
-    cmp -s "$1/package-lock.json" "$1/node_modules/.installed-lock.json" && return 0
-    npm ci --prefix "$1" --no-audit --no-fund --ignore-scripts || return 1
-    cp "$1/package-lock.json" "$1/node_modules/.installed-lock.json"
-}
-
-sanitized=''
-sanitized_build() { # once, and only when a suite needs it; the script tests need the programs too
-    if [ -z "$sanitized" ]; then
-        sanitized=no
-        # Without it that step has failed, and the rest is still tested, with this machine's hand.
-        hands=all
-        step 'musl for arm64' sh src/hand/fetch_musl.sh arm64 build-musl || hands=native
-        step 'build with sanitizers' configure build-test -Db_sanitize=address,undefined \
-            "-Dhands=$hands" "-Dhands_musl=$PWD/build-musl" &&
-            step 'compile' ninja -j2 -C build-test --quiet && sanitized=yes
-    fi
-    [ "$sanitized" = yes ]
-}
-
+# Those that need no build with sanitizers run though it failed; the failure is counted.
+without_build=''
 for suite in $suites; do
-    printf '\n== suite %s\n' "$suite"
     case $suite in
-    gates)
-        python_tests gates tests/gates tests/support
-        ;;
-    threads)
-        if step 'build with the thread sanitizer' configure build-threads -Db_sanitize=thread; then
-            c_tests threads build-threads --suite threads --timeout-multiplier 5
-        fi
-        ;;
-    valgrind)
-        if step 'build for valgrind' configure build-valgrind; then
-            c_tests valgrind build-valgrind --setup valgrind --suite base --suite valgrind
-        fi
-        ;;
-    *)
-        if sanitized_build && step "npm packages of $suite" npm_packages "tests/$suite"; then
-            [ "$suite" != bench ] || step 'Python packages of bench' sh tests/bench/run.sh --packages || true
-            c_tests "$suite" build-test --suite "$suite" --timeout-multiplier 3
-            python_tests "$suite" "tests/$suite"
-        fi
-        ;;
+    gates | threads | valgrind) without_build="$without_build $suite" ;;
+    *) build=yes ;;
     esac
 done
+if [ "${build:-no}" = yes ] && ! sh tests/suite.sh build; then
+    suites=$without_build
+fi
+
+# Two at a time, since many wait more than they compute; by xargs, whose children do not ignore SIGINT.
+echo "$suites" | xargs -r -n 1 -P 2 sh tests/suite.sh || echo 'a suite did not end' >>"$WALDO_REPORTS/steps.failed"
 
 printf '\n'
-exec "$python" tests/support/collect.py "$reports"
+exec /usr/bin/python3 tests/support/collect.py "$WALDO_REPORTS"

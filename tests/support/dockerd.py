@@ -1,5 +1,6 @@
 """A Docker Engine for tests: the one that answers, or one of our own in a temporary folder."""
 import contextlib
+import fcntl
 import grp
 import http.client
 import io
@@ -200,8 +201,10 @@ def own_engine(*options):
 def engine():
     found = answering()
     if found:
-        load_images(found)
-        yield found
+        with open(__file__) as guard:  # of one suite at a time: tests look at all its containers
+            fcntl.flock(guard, fcntl.LOCK_EX)
+            load_images(found)
+            yield found
         return
     with own_engine() as own:
         yield own
