@@ -48,9 +48,9 @@ static void declare_tools(const waldo__tools *tools, waldo_tool_decl *decls, siz
 
 static uint32_t known_max_output(const waldo_run *run)
 {
-    waldo__model_facts facts = waldo__facts_find(run->rt->facts, waldo__model_string(run->model));
+    int64_t known = run->facts.max_output;
 
-    return facts.max_output > 0 && facts.max_output <= UINT32_MAX ? (uint32_t)facts.max_output : 0;
+    return known > 0 && known <= UINT32_MAX ? (uint32_t)known : 0;
 }
 
 static waldo_status make_encoder(waldo_run *run, waldo_error **ret_err)

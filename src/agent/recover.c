@@ -25,6 +25,7 @@ void waldo__run_use_model(waldo_run *run, waldo_model *model)
     waldo_model_ref(model);
     waldo_model_unref(run->model);
     run->model = model;
+    run->facts = waldo__facts_find(run->rt->facts, waldo__model_string(model));
     run->thoughtless = 0;
 }
 

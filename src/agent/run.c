@@ -359,7 +359,7 @@ waldo_run *waldo_run_new(waldo_runtime *rt, waldo_agent *agent, const waldo_run_
     waldo__runtime_check(rt, &run->error);
     if (agent != NULL && rt->error == NULL) {
         run->agent = waldo_agent_ref(agent);
-        run->model = waldo_model_ref(agent->model);
+        waldo__run_use_model(run, agent->model);
         take_options(run, &options);
     }
     if (run->error == NULL) {

@@ -147,8 +147,9 @@ struct waldo_run {
     uint32_t turns;      /* requests for the current prompt */
     uint32_t calls_made; /* tool calls for the current prompt */
     waldo_usage usage;
-    int64_t context_tokens; /* prompt and answer of the last response; -1: not known */
-    size_t context_items;   /* items they stand for */
+    waldo__model_facts facts; /* of the model that is asked */
+    int64_t context_tokens;   /* prompt and answer of the last response; -1: not known */
+    size_t context_items;     /* items they stand for */
 
     struct {
         WALDO__VEC(waldo__slot *);

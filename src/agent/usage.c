@@ -45,18 +45,13 @@ static void add_usage(waldo_usage *total, const waldo_usage *more)
 
 /* ---- recording ---- */
 
-static waldo__model_facts facts_of(const waldo_run *run)
-{
-    return waldo__facts_find(run->rt->facts, waldo__model_string(run->model));
-}
-
 /* Reported when it is durable. */
-static void record(waldo_run *run, const waldo__model_facts *facts, waldo_usage usage)
+static void record(waldo_run *run, waldo_usage usage)
 {
     waldo__json_writer jw;
     waldo__buf json;
 
-    usage.cost = waldo__facts_cost(facts, &usage);
+    usage.cost = waldo__facts_cost(&run->facts, &usage);
     usage.incomplete |= usage.input_tokens < 0 || usage.output_tokens < 0;
     add_usage(&run->new_usage, &usage);
     waldo__record_begin(run, &json, &jw, "usage");
@@ -89,10 +84,8 @@ static void check_window(waldo_run *run, int64_t window, const waldo_usage *usag
 
 void waldo__run_record_usage(waldo_run *run, const waldo_usage *usage)
 {
-    waldo__model_facts facts = facts_of(run);
-
-    record(run, &facts, *usage);
-    check_window(run, facts.window, usage);
+    record(run, *usage);
+    check_window(run, run->facts.window, usage);
     run->context_tokens = usage->input_tokens >= 0 && usage->output_tokens >= 0
                               ? usage->input_tokens + usage->output_tokens
                               : -1;
@@ -121,7 +114,6 @@ int waldo__run_may_have_used(const waldo_run *run, waldo_status status)
 void waldo__run_record_cut(waldo_run *run, waldo_status status)
 {
     const waldo_model_ops *ops = waldo__model_ops(run->model);
-    waldo__model_facts facts = facts_of(run);
     waldo_usage usage = waldo__no_usage;
 
     if (!waldo__run_may_have_used(run, status)) {
@@ -131,7 +123,7 @@ void waldo__run_record_cut(waldo_run *run, waldo_status status)
         ops->usage(run->reader, &usage);
     }
     usage.incomplete = 1;
-    record(run, &facts, usage);
+    record(run, usage);
 }
 
 void waldo__run_announce_usage(waldo_run *run, const waldo_usage *usage)
@@ -207,7 +199,6 @@ static const char *unpriced_model(const waldo_run *run)
 static int too_much_money(const waldo_run *run, waldo_error **ret_err)
 {
     int64_t used = known(run->usage.cost), next;
-    waldo__model_facts facts;
     const char *unpriced;
 
     if (run->limits.max_cost <= 0) {
@@ -221,8 +212,7 @@ static int too_much_money(const waldo_run *run, waldo_error **ret_err)
                         unpriced);
         return 1;
     }
-    facts = facts_of(run);
-    next = waldo__facts_cost(&facts, &(waldo_usage){ .input_tokens = estimate(run) });
+    next = waldo__facts_cost(&run->facts, &(waldo_usage){ .input_tokens = estimate(run) });
     if (used < run->limits.max_cost && used + next <= run->limits.max_cost) {
         return 0;
     }
