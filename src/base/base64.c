@@ -42,10 +42,27 @@ waldo_status waldo__base64(waldo_str bytes, waldo__buf *out)
     return WALDO_OK;
 }
 
+/* The six bits that a character stands for; 64: it stands for nothing. */
+static unsigned value_of(unsigned char c)
+{
+    static const unsigned char from[] = { 'A', 'a', '0', '+', '/' };
+    static const unsigned char count[] = { 26, 26, 10, 1, 1 };
+    unsigned value = 0;
+
+    for (size_t i = 0; i < sizeof from; value += count[i++]) {
+        if ((unsigned)(c - from[i]) < count[i]) {
+            return value + (unsigned)(c - from[i]);
+        }
+    }
+    return value;
+}
+
 waldo_status waldo__base64_decode(waldo_str text, waldo__buf *out)
 {
     uint32_t word = 0;
     unsigned bits = 0;
+    size_t len;
+    char *to;
 
     while (text.len > 0 && text.ptr[text.len - 1] == '=') {
         text.len--;
@@ -53,18 +70,24 @@ waldo_status waldo__base64_decode(waldo_str text, waldo__buf *out)
     if (text.len % 4 == 1) {
         return WALDO_EINVAL;
     }
+    len = text.len / 4 * 3 + text.len % 4 * 3 / 4;
+    to = waldo__buf_reserve(out, len);
+    if (to == NULL) {
+        return out->status;
+    }
     for (size_t i = 0; i < text.len; i++) {
-        const char *at = text.ptr[i] != '\0' ? strchr(alphabet, text.ptr[i]) : NULL;
+        unsigned value = value_of((unsigned char)text.ptr[i]);
 
-        if (at == NULL) {
+        if (value == 64) {
             return WALDO_EINVAL;
         }
-        word = word << 6 | (uint32_t)(at - alphabet);
+        word = word << 6 | value;
         bits += 6;
         if (bits >= 8) {
             bits -= 8;
-            waldo__buf_putc(out, (char)(word >> bits & 0xff));
+            *to++ = (char)(word >> bits & 0xff);
         }
     }
-    return out->status;
+    waldo__buf_commit(out, len);
+    return WALDO_OK;
 }
