@@ -13,7 +13,8 @@ struct waldo__watch {
     waldo__loop *loop;
     int fd;
     unsigned wanted; /* what the owner asked for */
-    unsigned armed;  /* what the kernel was told; differs only within a round */
+    unsigned armed;  /* what the kernel was told; differs within a round, and while it rests */
+    int rang;        /* something came while it rests */
     int dirty;
     int dead;
     waldo__watch *next_dirty;
@@ -27,6 +28,7 @@ struct waldo__loop {
     int timer_fd;
     pid_t pid; /* the process it was made in */
     int in_round;
+    int shown;       /* somebody may poll epoll_fd */
     int64_t now_ns;  /* when the current round began */
     int64_t stop_ns; /* this round starts nothing new after it */
     waldo_poster *poster;

@@ -116,9 +116,18 @@ int waldo__loop_forked(const waldo__loop *loop)
     return loop->pid != waldo__process_id();
 }
 
-int waldo__loop_fd(const waldo__loop *loop)
+int waldo__loop_fd(waldo__loop *loop)
 {
-    return waldo__loop_forked(loop) ? -1 : loop->epoll_fd;
+    if (waldo__loop_forked(loop)) {
+        return -1;
+    }
+    if (!loop->shown) {
+        loop->shown = 1;
+        if (!waldo__task_ring_empty(&loop->tasks)) {
+            waldo__loop_wake(loop);
+        }
+    }
+    return loop->epoll_fd;
 }
 
 waldo_status waldo__loop_check(const waldo__loop *loop)
@@ -129,10 +138,13 @@ waldo_status waldo__loop_check(const waldo__loop *loop)
     return loop->in_round ? WALDO_EREENTRANT : WALDO_OK;
 }
 
-/* In a forked child the eventfd is still the parent's. */
+/*
+ * A round does not wait while there are tasks: only who polls the descriptor has to be told of
+ * them. In a forked child the eventfd is still the parent's.
+ */
 void waldo__loop_wake(waldo__loop *loop)
 {
-    if (!waldo__loop_forked(loop)) {
+    if (loop->shown && !waldo__loop_forked(loop)) {
         waldo__poster_wake(loop->poster);
     }
 }
@@ -156,6 +168,7 @@ static int tell_kernel(waldo__watch *watch, int operation)
     event.events |= watch->wanted & WALDO__WRITE ? EPOLLOUT : 0u;
     event.events |= watch->wanted == 0 ? EPOLLET : 0u;
     watch->armed = watch->wanted;
+    watch->rang = 0;
     return epoll_ctl(watch->loop->epoll_fd, operation, watch->fd, &event);
 }
 
@@ -186,21 +199,35 @@ waldo_status waldo__watch_new(waldo__loop *loop, int fd, unsigned events, waldo_
     return WALDO_OK;
 }
 
-/* Within a round changes are collected: a connection that rests and works again costs nothing. */
+/*
+ * Of one that wants nothing the kernel hears only when something comes after all: most connections
+ * rest until they are used again, and that costs nothing then.
+ */
+static int must_tell(const waldo__watch *watch)
+{
+    return watch->wanted != watch->armed && (watch->wanted != 0 || watch->rang);
+}
+
+static void add_dirty(waldo__watch *watch)
+{
+    if (!watch->dirty && must_tell(watch)) {
+        watch->dirty = 1;
+        watch->next_dirty = watch->loop->dirty;
+        watch->loop->dirty = watch;
+    }
+}
+
+/* Within a round changes are collected. */
 waldo_status waldo__watch_set(waldo__watch *watch, unsigned events)
 {
     waldo__loop *loop = watch->loop;
 
     watch->wanted = events & (WALDO__READ | WALDO__WRITE);
     if (loop->in_round) {
-        if (!watch->dirty && watch->wanted != watch->armed) {
-            watch->dirty = 1;
-            watch->next_dirty = loop->dirty;
-            loop->dirty = watch;
-        }
+        add_dirty(watch);
         return WALDO_OK;
     }
-    if (watch->wanted == watch->armed) {
+    if (!must_tell(watch)) {
         return WALDO_OK;
     }
     if (waldo__loop_forked(loop)) {
@@ -216,7 +243,7 @@ static void settle_watches(waldo__loop *loop)
 
         loop->dirty = watch->next_dirty;
         watch->dirty = 0;
-        if (!watch->dead && watch->wanted != watch->armed && !waldo__loop_forked(loop)) {
+        if (!watch->dead && must_tell(watch) && !waldo__loop_forked(loop)) {
             tell_kernel(watch, EPOLL_CTL_MOD);
         }
     }
@@ -249,7 +276,12 @@ static int run_watch(waldo__watch *watch, uint32_t got)
 {
     unsigned events = 0;
 
-    if (watch->dead || watch->wanted == 0) {
+    if (watch->dead) {
+        return 0;
+    }
+    if (watch->wanted == 0) {
+        watch->rang = 1;
+        add_dirty(watch);
         return 0;
     }
     events |= got & EPOLLIN ? WALDO__READ : 0u;

@@ -23,7 +23,7 @@ waldo_status waldo__loop_new(waldo__loop **ret_loop, waldo_error **ret_err);
  */
 void waldo__loop_free(waldo__loop *loop);
 
-int waldo__loop_fd(const waldo__loop *loop);
+int waldo__loop_fd(waldo__loop *loop);
 
 /* WALDO_OK, WALDO_EFORKED or, while a round is being made, WALDO_EREENTRANT. */
 waldo_status waldo__loop_check(const waldo__loop *loop);

@@ -120,6 +120,29 @@ static void watch_without_events_does_not_spin_on_a_hangup(void **state)
     assert_true(place->events & WALDO__HANGUP);
 }
 
+/* It says nothing to the kernel when it rests, and makes the loop readable at most once then. */
+static void watch_that_rests_rings_once(void **state)
+{
+    struct place *place = *state;
+
+    assert_int_equal(waldo__watch_new(place->loop, place->pair[0], WALDO__READ, count_events, place,
+                                      &place->watch),
+                     WALDO_OK);
+    waldo__watch_set(place->watch, 0);
+    assert_int_equal(write(place->pair[1], "x", 1), 1);
+    waldo__loop_round(place->loop, 0, 0);
+    assert_int_equal(place->calls, 0);
+    assert_false(readable(place, 0));
+    waldo__watch_set(place->watch, WALDO__READ);
+    assert_true(readable(place, 0));
+    assert_int_equal(waldo__loop_round(place->loop, 0, 0), WALDO_OK);
+    assert_int_equal(place->calls, 1);
+    waldo__watch_set(place->watch, 0);
+    waldo__watch_set(place->watch, WALDO__READ); /* before anything came: as if it never rested */
+    waldo__loop_round(place->loop, 0, 0);
+    assert_int_equal(place->calls, 2);
+}
+
 static void watch_of_a_file_is_refused(void **state)
 {
     struct place *place = *state;
@@ -343,6 +366,20 @@ static void again(void *userdata)
     }
 }
 
+/* The descriptor is asked for when something waits already. */
+static void descriptor_tells_of_what_was_queued_before(void **state)
+{
+    struct place *place = *state;
+    waldo__task task;
+
+    waldo__task_init(&task, count, place);
+    waldo__task_queue(place->loop, &task);
+    assert_true(readable(place, 0));
+    waldo__loop_round(place->loop, 0, 0);
+    assert_int_equal(place->calls, 1);
+    assert_false(readable(place, 0));
+}
+
 static void tasks_of_tasks_run_in_the_same_round(void **state)
 {
     struct place *place = *state;
@@ -507,6 +544,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(watch_reports_what_it_asked_for),
         CASE(watch_without_events_does_not_spin_on_a_hangup),
+        CASE(watch_that_rests_rings_once),
         CASE(watch_of_a_file_is_refused),
         CASE(watches_freed_in_a_callback),
         CASE(number_reused_in_the_same_round),
@@ -515,6 +553,7 @@ int main(void)
         CASE(timer_that_rearms_itself_does_not_hold_the_round),
         CASE(many_timers_fire_in_order),
         CASE(task_queued_outside_makes_it_readable),
+        CASE(descriptor_tells_of_what_was_queued_before),
         CASE(tasks_of_tasks_run_in_the_same_round),
         CASE(endless_task_does_not_starve_sockets),
         CASE(task_cancelled_by_the_one_before_it),
