@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "secret/slab.h"
 
-enum { SLAB_BYTES = 64 * 1024 };
+/* The first fills a page beside what libsodium keeps before it; opening costs by the page. */
+enum { SLAB_FIRST = 4096 - 16, SLAB_MAX = 64 * 1024 };
 
 waldo_status waldo__secrets_new(waldo__secrets **ret_secrets, waldo_error **ret_err)
 {
@@ -20,7 +21,8 @@ waldo_status waldo__secrets_new(waldo__secrets **ret_secrets, waldo_error **ret_
     if (secrets == NULL) {
         return waldo__error_nomem(ret_err);
     }
-    secrets->slab = sodium_malloc(SLAB_BYTES);
+    secrets->size = SLAB_FIRST;
+    secrets->slab = sodium_malloc(secrets->size);
     if (secrets->slab == NULL) {
         waldo__free(secrets);
         return waldo__error_nomem(ret_err);
@@ -83,28 +85,53 @@ static void drop(waldo__secrets *secrets, size_t index)
     }
 }
 
+/* With the slab writable: one that has room for so many bytes takes its place. */
+static waldo_status grow(waldo__secrets *secrets, size_t len)
+{
+    size_t size = secrets->size;
+    unsigned char *slab;
+
+    while (size < len && size < SLAB_MAX) {
+        size = 2 * size < SLAB_MAX ? 2 * size : SLAB_MAX;
+    }
+    if (size == secrets->size) {
+        return WALDO_OK;
+    }
+    slab = sodium_malloc(size);
+    if (slab == NULL) {
+        return WALDO_ENOMEM;
+    }
+    memcpy(slab, secrets->slab, secrets->used);
+    sodium_free(secrets->slab);
+    secrets->slab = slab;
+    secrets->size = size;
+    return WALDO_OK;
+}
+
 /*
- * With the slab writable: a value of this length must fit. Replaced values make room, oldest first:
- * short-lived tokens would fill the slab of a long-lived process.
+ * With the slab writable: a value of this length must fit. Replaced values make room, oldest first,
+ * once it cannot grow: short-lived tokens would fill the slab of a long-lived process.
  */
-static int make_room(waldo__secrets *secrets, size_t len)
+static waldo_status make_room(waldo__secrets *secrets, size_t len)
 {
     size_t index = 0, current = 0;
+    waldo_status status;
 
     for (size_t i = 0; i < secrets->all.count; i++) {
         current += secrets->all.at[i].current ? secrets->all.at[i].len : 0;
     }
-    if (len > SLAB_BYTES - current) {
-        return 0;
+    if (len > SLAB_MAX - current) {
+        return WALDO_ETOOBIG;
     }
-    while (SLAB_BYTES - secrets->used < len) {
+    status = grow(secrets, secrets->used + len);
+    while (status == WALDO_OK && secrets->size - secrets->used < len) {
         if (secrets->all.at[index].current) {
             index++;
         } else {
             drop(secrets, index);
         }
     }
-    return 1;
+    return status;
 }
 
 /* With the slab writable: add a value at its end. */
@@ -113,9 +140,10 @@ static waldo_status add(waldo__secrets *secrets, const char *name, waldo_str val
 {
     char *copy;
     waldo__secret *old, *added;
+    waldo_status status = make_room(secrets, value.len);
 
-    if (!make_room(secrets, value.len)) {
-        return WALDO_ETOOBIG;
+    if (status != WALDO_OK) {
+        return status;
     }
     copy = waldo__strdup(name);
     added = copy != NULL ? WALDO__VEC_PUSH(&secrets->all) : NULL;
@@ -195,7 +223,7 @@ waldo_status waldo__secrets_fetch(waldo__secrets *secrets, const waldo_keys *sou
                ? WALDO_OK
                : waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
                                  "the key %s does not fit: all keys together may have %d bytes",
-                                 name, SLAB_BYTES);
+                                 name, SLAB_MAX);
 }
 
 waldo_status waldo__secrets_append(waldo__secrets *secrets, const char *name, waldo__buf *out)

@@ -19,7 +19,8 @@ void waldo__secrets_free(waldo__secrets *secrets); /* wipes */
 
 /*
  * Keep a value under a name, replacing an older one, and register it (and the older one, still)
- * with the scrubber; when the slab (64 KiB) is full, the oldest replaced values are forgotten.
+ * with the scrubber; when the slab, which grows to 64 KiB, is full, the oldest replaced values are
+ * forgotten.
  * WALDO_ETOOBIG when that is not enough, WALDO_ENOMEM. Values under 8 bytes are kept but not
  * scrubbed.
  */

@@ -16,6 +16,7 @@ typedef struct waldo__secret {
 
 struct waldo__secrets {
     unsigned char *slab; /* without access, except between the two calls below */
+    size_t size;
     size_t used;
     struct {
         WALDO__VEC(waldo__secret);

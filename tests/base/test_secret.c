@@ -148,6 +148,31 @@ static void locks_the_slab_between_calls(void **state)
     waldo__buf_free(&out);
 }
 
+/* It begins with a page and moves; what it leaves is unreadable, too. */
+static void slab_grows(void **state)
+{
+    waldo__secrets *secrets = *state;
+    const unsigned char *before = secrets->slab;
+    size_t first = secrets->size;
+    char value[1001];
+    char name[8];
+
+    waldo__secrets_put(secrets, "FIRST", WALDO__S("first-value"), 0);
+    for (int i = 0; i < 20; i++) {
+        (void)snprintf(value, sizeof value, "%01000d", i);
+        (void)snprintf(name, sizeof name, "K%d", i);
+        assert_int_equal(waldo__secrets_put(secrets, name, waldo__str(value), 0), WALDO_OK);
+        assert_int_equal(readable(secrets->slab), 0);
+        assert_held(secrets, name, value);
+    }
+    assert_true(secrets->size > first && secrets->size < 40000);
+    assert_true(secrets->slab != before);
+    assert_int_equal(readable(before), 0);
+    assert_held(secrets, "FIRST", "first-value");
+    assert_held(secrets, name, value);
+    assert_int_equal(waldo__secrets_found(secrets, WALDO__S("xfirst-value")), 1);
+}
+
 typedef struct source {
     const char *value;
     int64_t expires_at;
@@ -281,6 +306,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(makes_room_for_new_tokens, make, drop),
         cmocka_unit_test_setup_teardown(refuses_more_than_the_slab_holds, make, drop),
         cmocka_unit_test_setup_teardown(locks_the_slab_between_calls, make, drop),
+        cmocka_unit_test_setup_teardown(slab_grows, make, drop),
         cmocka_unit_test_setup_teardown(asks_a_source_once, make, drop),
         cmocka_unit_test_setup_teardown(asks_again_when_a_key_has_expired, make, drop),
         cmocka_unit_test_setup_teardown(names_the_key_that_is_missing, make, drop),
