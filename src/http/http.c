@@ -117,6 +117,9 @@ void waldo__http_free(waldo__http *http)
     for (size_t i = 0; i < WALDO__COUNT(http->sites); i++) {
         waldo__site_clear(&http->sites[i]);
     }
+    for (size_t i = 0; i < WALDO__COUNT(http->lists); i++) {
+        waldo__header_list_unref(http->lists[i]);
+    }
     waldo__free(http->proxy);
     waldo__free(http->ca_file);
     waldo__free(http);
@@ -124,22 +127,43 @@ void waldo__http_free(waldo__http *http)
 
 CURL *waldo__easy_get(waldo__http *http)
 {
+    CURL *easy;
+
     if (http->spare.count > 0) {
         return http->spare.at[--http->spare.count];
     }
-    return curl_easy_init();
+    easy = curl_easy_init();
+    if (easy != NULL && waldo__easy_set_up(http, easy) != WALDO_OK) {
+        curl_easy_cleanup(easy);
+        easy = NULL;
+    }
+    return easy;
 }
 
-/* Connections stay with the multi; the handle forgets all, the key in its headers included. */
-static void easy_put(waldo__http *http, CURL *easy)
+/*
+ * Connections stay with the multi. The handle forgets what was the request's; an odd one forgets
+ * all: there are options that cannot be taken back one by one, and it counts how often it has sent
+ * something again.
+ */
+static void easy_put(waldo__http *http, CURL *easy, int odd)
 {
-    CURL **place = http->spare.count < SPARE_EASY_HANDLES ? WALDO__VEC_PUSH(&http->spare) : NULL;
+    CURL **place;
 
+    if (odd) {
+        curl_easy_reset(easy);
+    } else {
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, NULL);
+        curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, NULL);
+    }
+    place = http->spare.count < SPARE_EASY_HANDLES &&
+                    (!odd || waldo__easy_set_up(http, easy) == WALDO_OK)
+                ? WALDO__VEC_PUSH(&http->spare)
+                : NULL;
     if (place == NULL) {
         curl_easy_cleanup(easy);
         return;
     }
-    curl_easy_reset(easy);
     *place = easy;
 }
 
@@ -156,5 +180,5 @@ void waldo__multi_remove(waldo__transfer *transfer)
         transfer->multi->transfers--;
         transfer->multi = NULL;
     }
-    easy_put(transfer->http, easy);
+    easy_put(transfer->http, easy, transfer->odd || transfer->sends > 1);
 }

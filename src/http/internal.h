@@ -43,6 +43,14 @@ typedef struct waldo__site {
     int local;  /* loopback */
 } waldo__site;
 
+/* The headers of requests that have the same ones, but for the key. */
+typedef struct waldo__header_list {
+    char *text; /* as the requests have them */
+    size_t len;
+    struct curl_slist *lines;
+    size_t refs;
+} waldo__header_list;
+
 struct waldo__http {
     waldo__loop *loop;
     waldo__secrets *secrets;
@@ -51,6 +59,7 @@ struct waldo__http {
     int allow_plain;
     uint32_t max_host_connections;
     size_t next_site;
+    size_t next_list;
     waldo__multi *multis;
     waldo__transfer *transfers;
     struct {
@@ -58,11 +67,12 @@ struct waldo__http {
     } socks; /* by descriptor number */
     struct {
         WALDO__VEC(CURL *);
-    } spare; /* easy handles to use again */
+    } spare; /* easy handles to use again, with the options that all requests have */
     struct {
         WALDO__VEC(waldo__buf);
     } bodies;             /* memory of bodies to use again, overwritten */
     waldo__site sites[8]; /* the last few */
+    waldo__header_list *lists[8];
 };
 
 struct waldo__transfer {
@@ -85,11 +95,13 @@ struct waldo__transfer {
     int head_ready;
     int head_given;
     char *peer; /* "host:port", for errors */
-    struct curl_slist *headers;
-    const char *auth_line; /* within headers: overwritten when freed */
+    waldo__header_list *headers;
+    struct curl_slist auth; /* before them: the key, in auth_line */
+    waldo__buf auth_line;
     waldo__replay replay;
     int public_only;
     int address_refused; /* for the sake of public_only */
+    int odd;             /* its handle has options that not all requests have */
     int64_t idle_ns;
     int64_t deadline_ns;
     uint64_t max_body;
@@ -128,10 +140,13 @@ void waldo__socks_forget(waldo__http *http); /* in a forked child: close the cop
 /* ---- transfers ---- */
 
 CURL *waldo__easy_get(waldo__http *http);
+waldo_status waldo__easy_set_up(waldo__http *http, CURL *easy); /* what all requests have */
 void waldo__site_clear(waldo__site *site);
+void waldo__header_list_unref(waldo__header_list *list);
 waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http_request *request,
                                     waldo_error **ret_err);
-void waldo__transfer_callbacks(waldo__transfer *transfer); /* head, body, send */
+void waldo__easy_callbacks(CURL *easy);                    /* head, body, send, sockets */
+void waldo__transfer_callbacks(waldo__transfer *transfer); /* whom they are for */
 void waldo__transfer_deliver(void *userdata);              /* the task */
 void waldo__transfer_result(waldo__transfer *transfer, CURLcode code);
 void waldo__transfer_failed(waldo__transfer *transfer, CURLcode code); /* status and error of it */

@@ -194,14 +194,14 @@ static waldo_status set_target(waldo__transfer *transfer, const waldo__http_requ
 
 /* ---- headers ---- */
 
-static waldo_status add_header(waldo__transfer *transfer, const char *line)
+static waldo_status add_header(waldo__header_list *list, const char *line)
 {
-    struct curl_slist *more = curl_slist_append(transfer->headers, line);
+    struct curl_slist *more = curl_slist_append(list->lines, line);
 
     if (more == NULL) {
         return WALDO_ENOMEM;
     }
-    transfer->headers = more;
+    list->lines = more;
     return WALDO_OK;
 }
 
@@ -217,12 +217,10 @@ static int clean(waldo_str text)
 }
 
 /* libcurl takes "Name;" for a header without a value, and drops "Name:". */
-static waldo_status add_request_headers(waldo__transfer *transfer,
-                                        const waldo__http_request *request, int *ret_typed,
+static waldo_status add_request_headers(waldo__header_list *list, waldo_str rest, int *ret_typed,
                                         waldo_error **ret_err)
 {
     waldo__buf text = WALDO__BUF_INIT(MAX_LINE);
-    waldo_str rest = request->headers;
     waldo_status status = WALDO_OK;
     waldo_str line;
 
@@ -246,57 +244,114 @@ static waldo_status add_request_headers(waldo__transfer *transfer,
         } else {
             status = waldo__buf_add_str(&text, line);
         }
-        status = status == WALDO_OK ? add_header(transfer, text.ptr) : status;
+        status = status == WALDO_OK ? add_header(list, text.ptr) : status;
     }
     waldo__buf_free(&text);
     return status;
 }
 
-/* The key goes from the slab through one buffer, which is wiped, into libcurl's own list. */
+void waldo__header_list_unref(waldo__header_list *list)
+{
+    if (list != NULL && --list->refs == 0) {
+        curl_slist_free_all(list->lines);
+        waldo__free(list->text);
+        waldo__free(list);
+    }
+}
+
+static waldo_status new_list(waldo_str headers, waldo__header_list **ret_list,
+                             waldo_error **ret_err)
+{
+    waldo__header_list *list = WALDO__NEW(waldo__header_list);
+    waldo_status status;
+    int typed = 0;
+
+    if (list == NULL) {
+        return WALDO_ENOMEM;
+    }
+    list->refs = 1;
+    list->len = headers.len;
+    list->text = waldo__alloc(headers.len + 1);
+    status = list->text != NULL ? WALDO_OK : WALDO_ENOMEM;
+    if (status == WALDO_OK && headers.len > 0) {
+        memcpy(list->text, headers.ptr, headers.len);
+    }
+    if (status == WALDO_OK) {
+        status = add_request_headers(list, headers, &typed, ret_err);
+    }
+    if (status == WALDO_OK) {
+        status = add_header(list, "Expect:"); /* else POSTs wait for a 100 that never comes */
+    }
+    if (status == WALDO_OK && !typed) {
+        status = add_header(list, "Content-Type:"); /* else libcurl says it is a form */
+    }
+    if (status != WALDO_OK) {
+        waldo__header_list_unref(list);
+        return status;
+    }
+    *ret_list = list;
+    return WALDO_OK;
+}
+
+/* Requests to one place mostly have the same headers; the last few lists are kept. */
+static waldo_status find_list(waldo__transfer *transfer, waldo_str headers, waldo_error **ret_err)
+{
+    waldo__http *http = transfer->http;
+    waldo__header_list *list = NULL;
+    waldo_status status;
+
+    for (size_t i = 0; i < WALDO__COUNT(http->lists) && transfer->headers == NULL; i++) {
+        list = http->lists[i];
+        if (list != NULL && list->len == headers.len &&
+            (headers.len == 0 || memcmp(list->text, headers.ptr, headers.len) == 0)) {
+            transfer->headers = list;
+        }
+    }
+    if (transfer->headers == NULL) {
+        status = new_list(headers, &list, ret_err);
+        if (status != WALDO_OK) {
+            return status;
+        }
+        http->next_list = (http->next_list + 1) % WALDO__COUNT(http->lists);
+        waldo__header_list_unref(http->lists[http->next_list]);
+        http->lists[http->next_list] = list;
+        transfer->headers = list;
+    }
+    transfer->headers->refs++;
+    return WALDO_OK;
+}
+
+/* The key goes from the slab into one line, which lives with the transfer and is wiped with it. */
 static waldo_status add_auth(waldo__transfer *transfer, const waldo__http_request *request,
                              waldo_error **ret_err)
 {
-    waldo__buf line = WALDO__BUF_WIPED(MAX_LINE);
-    struct curl_slist *last;
+    waldo__buf *line = &transfer->auth_line;
     waldo_status status;
 
     if (request->auth_header == NULL || request->auth_key == NULL) {
         return WALDO_OK;
     }
-    waldo__buf_printf(&line, "%s: %s", request->auth_header,
-                      request->auth_prefix != NULL ? request->auth_prefix : "");
-    status = waldo__secrets_append(transfer->http->secrets, request->auth_key, &line);
-    if (status == WALDO_OK && !clean(waldo__buf_str(&line))) {
-        status = waldo_error_set(ret_err, WALDO_EAUTH, WALDO_CLASS_USAGE,
-                                 "the key %s holds a line break", request->auth_key);
-    } else if (status == WALDO_ENOTFOUND) {
-        status = waldo_error_set(ret_err, WALDO_EAUTH, WALDO_CLASS_USAGE, "the key %s is missing",
-                                 request->auth_key);
-    } else if (status == WALDO_OK) {
-        status = add_header(transfer, line.ptr);
+    waldo__buf_puts(line, request->auth_header);
+    waldo__buf_puts(line, ": ");
+    waldo__buf_puts(line, request->auth_prefix != NULL ? request->auth_prefix : "");
+    status = waldo__secrets_append(transfer->http->secrets, request->auth_key, line);
+    if (status == WALDO_OK && !clean(waldo__buf_str(line))) {
+        return waldo_error_set(ret_err, WALDO_EAUTH, WALDO_CLASS_USAGE,
+                               "the key %s holds a line break", request->auth_key);
     }
-    if (status == WALDO_OK) {
-        for (last = transfer->headers; last->next != NULL;) {
-            last = last->next;
-        }
-        transfer->auth_line = last->data;
+    if (status == WALDO_ENOTFOUND) {
+        return waldo_error_set(ret_err, WALDO_EAUTH, WALDO_CLASS_USAGE, "the key %s is missing",
+                               request->auth_key);
     }
-    waldo__buf_free(&line);
+    transfer->auth = (struct curl_slist){ line->ptr, transfer->headers->lines };
     return status;
 }
 
 static waldo_status add_headers(waldo__transfer *transfer, const waldo__http_request *request,
                                 waldo_error **ret_err)
 {
-    int typed = 0;
-    waldo_status status = add_request_headers(transfer, request, &typed, ret_err);
+    waldo_status status = find_list(transfer, request->headers, ret_err);
 
-    if (status == WALDO_OK) {
-        status = add_header(transfer, "Expect:"); /* else POSTs wait for a 100 that never comes */
-    }
-    if (status == WALDO_OK && !typed) {
-        status = add_header(transfer, "Content-Type:"); /* else libcurl says it is a form */
-    }
     return status == WALDO_OK ? add_auth(transfer, request, ret_err) : status;
 }
 
@@ -310,11 +365,14 @@ static void set_text(CURL *easy, CURLoption option, const char *text, waldo_stat
     }
 }
 
-static void set_method(CURL *easy, const waldo__http_request *request, waldo_status *status)
+static void set_method(waldo__transfer *transfer, const waldo__http_request *request,
+                       waldo_status *status)
 {
     const char *method = request->method;
+    CURL *easy = transfer->easy;
 
     if (strcmp(method, "HEAD") == 0) {
+        transfer->odd = 1;
         curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
         return;
     }
@@ -325,11 +383,12 @@ static void set_method(CURL *easy, const waldo__http_request *request, waldo_sta
         /* Who waits for no answer does not keep the body either. */
         set_text(easy, request->on_done != NULL ? CURLOPT_POSTFIELDS : CURLOPT_COPYPOSTFIELDS,
                  request->body.len > 0 ? request->body.ptr : "", status);
+    } else {
+        curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     }
-    if (strcmp(method, "GET") != 0 && strcmp(method, "POST") != 0) {
+    if ((strcmp(method, "GET") != 0 || request->body.len > 0) && strcmp(method, "POST") != 0) {
+        transfer->odd = 1;
         set_text(easy, CURLOPT_CUSTOMREQUEST, method, status);
-    } else if (strcmp(method, "GET") == 0 && request->body.len > 0) {
-        set_text(easy, CURLOPT_CUSTOMREQUEST, "GET", status);
     }
 }
 
@@ -339,42 +398,20 @@ static void set_proxy(const waldo__transfer *transfer, const waldo__http_request
     const char *proxy = transfer->http->proxy;
 
     if (local || request->public_only || (proxy != NULL && strcmp(proxy, "none") == 0)) {
-        set_text(transfer->easy, CURLOPT_PROXY, "", status);
-    } else if (proxy != NULL && strcmp(proxy, "env") != 0) {
-        set_text(transfer->easy, CURLOPT_PROXY, proxy, status);
+        proxy = "";
+    } else if (proxy != NULL && strcmp(proxy, "env") == 0) {
+        proxy = NULL;
     }
-    curl_easy_setopt(transfer->easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    set_text(transfer->easy, CURLOPT_PROXY, proxy, status);
 }
 
-static void set_options(waldo__transfer *transfer, const waldo__http_request *request,
-                        waldo_status *status)
+/* What not every request has makes its handle an odd one. */
+static void set_odd_options(waldo__transfer *transfer, const waldo__http_request *request,
+                            waldo_status *status)
 {
     CURL *easy = transfer->easy;
-    waldo__http *http = transfer->http;
-    int64_t connect_ms = request->connect_timeout_ms;
 
-    set_text(easy, CURLOPT_URL, request->url, status);
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error_text);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https", status);
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, (long)MAX_CONNECTION_AGE_S);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                     (long)(connect_ms > 0 ? connect_ms : CONNECT_TIMEOUT_MS));
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, waldo__socket_open);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
-    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, waldo__socket_close);
-    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, http);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                     (long)(request->http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-    if (request->http2) {
-        curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
-    }
+    transfer->odd |= request->public_only || request->unix_socket != NULL || request->compressed;
     if (request->public_only) { /* not over a connection that was made without the check */
         curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
         curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
@@ -385,10 +422,45 @@ static void set_options(waldo__transfer *transfer, const waldo__http_request *re
     if (request->compressed) {
         set_text(easy, CURLOPT_ACCEPT_ENCODING, "", status);
     }
+}
+
+static void set_options(waldo__transfer *transfer, const waldo__http_request *request,
+                        waldo_status *status)
+{
+    CURL *easy = transfer->easy;
+    int64_t connect_ms = request->connect_timeout_ms;
+
+    set_text(easy, CURLOPT_URL, request->url, status);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER,
+                     transfer->auth.data != NULL ? &transfer->auth : transfer->headers->lines);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error_text);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                     (long)(connect_ms > 0 ? connect_ms : CONNECT_TIMEOUT_MS));
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     (long)(request->http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, request->http2 ? 1L : 0L);
+}
+
+waldo_status waldo__easy_set_up(waldo__http *http, CURL *easy)
+{
+    waldo_status status = WALDO_OK;
+
+    waldo__easy_callbacks(easy);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, http);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    set_text(easy, CURLOPT_PROTOCOLS_STR, "http,https", &status);
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, (long)MAX_CONNECTION_AGE_S);
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     if (http->ca_file != NULL) {
-        set_text(easy, CURLOPT_CAINFO, http->ca_file, status);
+        set_text(easy, CURLOPT_CAINFO, http->ca_file, &status);
         curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
+    return status;
 }
 
 waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http_request *request,
@@ -400,6 +472,7 @@ waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http
     if (status != WALDO_OK) {
         return status;
     }
+    waldo__buf_init_wiped(&transfer->auth_line, MAX_LINE);
     status = add_headers(transfer, request, ret_err);
     if (status != WALDO_OK) {
         return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE, "request to %s: %s",
@@ -412,7 +485,8 @@ waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http
     waldo__buf_init_wiped(&transfer->head, MAX_HEADERS);
     waldo__transfer_callbacks(transfer);
     set_options(transfer, request, &status);
-    set_method(transfer->easy, request, &status);
+    set_odd_options(transfer, request, &status);
+    set_method(transfer, request, &status);
     set_proxy(transfer, request, local, &status);
     return status == WALDO_OK ? status : waldo__error_nomem(ret_err);
 }

@@ -108,17 +108,24 @@ static int on_send(void *userdata, char *remote, char *local, int remote_port, i
     return CURL_PREREQFUNC_ABORT;
 }
 
+void waldo__easy_callbacks(CURL *easy)
+{
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_send);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, waldo__socket_open);
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, waldo__socket_close);
+}
+
 void waldo__transfer_callbacks(waldo__transfer *transfer)
 {
     CURL *easy = transfer->easy;
 
     curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
-    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_send);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
 }
 
 /* ---- memory of bodies: growing to the same size again would cost copies and fresh pages ---- */
@@ -179,10 +186,8 @@ void waldo__transfer_free(waldo__transfer *transfer)
     if (transfer->next != NULL) {
         transfer->next->prev = transfer->prev;
     }
-    if (transfer->auth_line != NULL) {
-        explicit_bzero((char *)transfer->auth_line, strlen(transfer->auth_line));
-    }
-    curl_slist_free_all(transfer->headers);
+    waldo__header_list_unref(transfer->headers);
+    waldo__buf_free(&transfer->auth_line);
     waldo_error_free(transfer->error);
     waldo__buf_free(&transfer->head);
     body_put(transfer);

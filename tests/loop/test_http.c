@@ -259,6 +259,84 @@ static void methods_and_large_bodies(void **state)
     free(large);
 }
 
+/* Handles and lists of headers are used again: what one request had, the next has not. */
+static void nothing_is_left_of_the_request_before(void **state)
+{
+    static const struct {
+        const char *method;
+        const char *headers;
+        const char *body;
+        const char *key;
+        int compressed;
+    } rows[] = { { "POST", "X-A: 1\n", "first", "TEST_KEY", 0 },
+                 { "GET", "", "", NULL, 0 },
+                 { "POST", "X-B: 2\nContent-Type: text/x\n", "third", NULL, 0 },
+                 { "GET", "X-A: 1\n", "", NULL, 1 },
+                 { "GET", "", "with body", NULL, 0 },
+                 { "DELETE", "", "", "TEST_KEY", 0 },
+                 { "POST", "X-A: 1\n", "", NULL, 0 },
+                 { "GET", "X-A: 1\n", "", "TEST_KEY", 0 } };
+
+    (void)state;
+    waldo__secrets_put(client.secrets, "TEST_KEY", WALDO__S("sk-0123456789"), 0);
+    for (size_t i = 0; i < 3 * (sizeof rows / sizeof rows[0]); i++) {
+        size_t row = i % (sizeof rows / sizeof rows[0]);
+        waldo_str body = waldo__str(rows[row].body);
+        waldo__http_request request = { .url = url_of(server.url, "/echo"),
+                                        .method = rows[row].method,
+                                        .headers = waldo__str(rows[row].headers),
+                                        .body = body,
+                                        .compressed = rows[row].compressed,
+                                        .auth_header = "X-Key",
+                                        .auth_key = rows[row].key };
+        struct course course = { 0 };
+        char start[32];
+
+        course_run(&client, &course, &request);
+        assert_int_equal(course.result, WALDO_OK);
+        assert_string_equal(text_of(&course.body), rows[row].body);
+        snprintf(start, sizeof start, "%s /echo HTTP/1.1\r\n", rows[row].method);
+        assert_int_equal(strncmp(server.last_head, start, strlen(start)), 0);
+        assert_int_equal(strstr(server.last_head, "X-A: 1\r\n") != NULL,
+                         strstr(rows[row].headers, "X-A") != NULL);
+        assert_int_equal(strstr(server.last_head, "X-B: 2\r\n") != NULL,
+                         strstr(rows[row].headers, "X-B") != NULL);
+        assert_int_equal(strstr(server.last_head, "Content-Type") != NULL,
+                         strstr(rows[row].headers, "Content-Type") != NULL);
+        assert_int_equal(strstr(server.last_head, "X-Key: sk-0123456789\r\n") != NULL,
+                         rows[row].key != NULL);
+        assert_int_equal(strstr(server.last_head, "Accept-Encoding") != NULL, rows[row].compressed);
+        assert_int_equal(strstr(server.last_head, "Content-Length") != NULL,
+                         body.len > 0 || strcmp(rows[row].method, "POST") == 0);
+        course_free(&course);
+    }
+    assert_int_equal(server.connections, 1);
+}
+
+/* More different ones at once than are kept. */
+static void many_lists_of_headers(void **state)
+{
+    enum { MANY = 30 };
+    static struct course courses[MANY];
+    char headers[MANY][32];
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        waldo__http_request request = { .url = url_of(server.url, "/echo"), .method = "POST" };
+
+        snprintf(headers[i], sizeof headers[i], "X-Number: %d\n", i);
+        request.body = waldo__str(headers[i]);
+        request.headers = waldo__str(headers[i]);
+        assert_int_equal(course_start(&client, &courses[i], &request, NULL), WALDO_OK);
+    }
+    for (int i = 0; i < MANY; i++) {
+        course_wait(&client, &courses[i]);
+        assert_int_equal(courses[i].result, WALDO_OK);
+        assert_string_equal(text_of(&courses[i].body), headers[i]);
+        course_free(&courses[i]);
+    }
+}
+
 /* ---- bad input ---- */
 
 static void bad_requests_are_named(void **state)
@@ -599,6 +677,8 @@ int main(void)
         CASE(any_http_status_is_an_answer),
         CASE(key_goes_into_its_header),
         CASE(methods_and_large_bodies),
+        CASE(nothing_is_left_of_the_request_before),
+        CASE(many_lists_of_headers),
         CASE(bad_requests_are_named),
         CASE(failures_have_their_own_status),
         CASE(what_is_not_http_is_a_protocol_error),
