@@ -87,10 +87,10 @@ static void fill(const void *userdata, const waldo__api_request *request, waldo_
     to->auth_header = "X-API-Key";
     if (request->kind == E2B_DAEMON) {
         put_daemon(place, url);
-        waldo__buf_printf(headers,
-                          "E2b-Sandbox-Id: %s\nE2b-Sandbox-Port: 49983\n"
-                          "Connect-Protocol-Version: 1\n",
-                          place->id);
+        waldo__buf_puts(headers, "E2b-Sandbox-Port: 49983\nConnect-Protocol-Version: 1\n"
+                                 "E2b-Sandbox-Id: ");
+        waldo__buf_puts(headers, place->id);
+        waldo__buf_putc(headers, '\n');
         to->auth_header = "X-Access-Token";
         to->auth_key = place->token[0] != '\0' ? place->token : NULL;
     } else {
@@ -103,7 +103,7 @@ static void fill(const void *userdata, const waldo__api_request *request, waldo_
         waldo__base64(waldo__str(user), headers);
         waldo__buf_putc(headers, '\n');
     }
-    if (request->idle_ms > 0) {
+    if (request->idle_ms > 0 && request->type != NULL) { /* a stream */
         int64_t alive_s = request->idle_ms / 7 * 3 / 1000;
 
         waldo__buf_printf(headers, "Keepalive-Ping-Interval: %lld\n",

@@ -159,8 +159,9 @@ static waldo_status fill(const waldo__api *api, const void *place, const waldo__
                                  .idle_timeout_ms = from->idle_ms,
                                  .deadline_ns = from->deadline_ns,
                                  .http2 = 1 };
-    waldo__buf_printf(headers, "User-Agent: waldo\nContent-Type: %s\n",
-                      from->type != NULL ? from->type : "application/json");
+    waldo__buf_puts(headers, "User-Agent: waldo\nContent-Type: ");
+    waldo__buf_puts(headers, from->type != NULL ? from->type : "application/json");
+    waldo__buf_putc(headers, '\n');
     api->fill(place, &request, url, headers, to);
     to->url = waldo__buf_str(url).ptr;
     to->headers = waldo__buf_str(headers);
@@ -170,18 +171,20 @@ static waldo_status fill(const waldo__api *api, const void *place, const waldo__
 /* Both answers say that nothing was done. */
 static int try_again(waldo__api_call *call)
 {
-    int64_t wait_ms =
-        waldo__header_retry_after_ms(waldo__buf_str(&call->ask.head), waldo__wall_ms());
-    int64_t at = waldo__deadline_ns(wait_ms);
+    int64_t wait_ms, at;
 
     if (call->ask.http_status == 401 && call->request.kind == 0 && !call->renewed) {
         call->renewed = 1;
         return call->env->key(call->env, call->api->key, 1, NULL) == WALDO_OK &&
                waldo__timer_arm(call->env->loop, &call->timer, waldo__now_ns()) == WALDO_OK;
     }
-    return call->ask.http_status == 429 && wait_ms >= 0 && wait_ms <= WAIT_MAX_MS &&
-           at < call->request.deadline_ns && ++call->tries < TRIES &&
-           waldo__timer_arm(call->env->loop, &call->timer, at) == WALDO_OK;
+    if (call->ask.http_status != 429) {
+        return 0;
+    }
+    wait_ms = waldo__header_retry_after_ms(waldo__buf_str(&call->ask.head), waldo__wall_ms());
+    at = waldo__deadline_ns(wait_ms);
+    return wait_ms >= 0 && wait_ms <= WAIT_MAX_MS && at < call->request.deadline_ns &&
+           ++call->tries < TRIES && waldo__timer_arm(call->env->loop, &call->timer, at) == WALDO_OK;
 }
 
 static void on_done(void *userdata, waldo_status status, const waldo_error *error)
