@@ -115,7 +115,7 @@ void waldo__http_free(waldo__http *http)
     WALDO__VEC_FREE(&http->spare);
     WALDO__VEC_FREE(&http->socks);
     for (size_t i = 0; i < WALDO__COUNT(http->sites); i++) {
-        waldo__site_clear(&http->sites[i]);
+        waldo__site_unref(http->sites[i]);
     }
     for (size_t i = 0; i < WALDO__COUNT(http->lists); i++) {
         waldo__header_list_unref(http->lists[i]);
@@ -152,6 +152,7 @@ static void easy_put(waldo__http *http, CURL *easy, int odd)
     if (odd) {
         curl_easy_reset(easy);
     } else {
+        curl_easy_setopt(easy, CURLOPT_CURLU, NULL);
         curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDS, NULL);
         curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, NULL);

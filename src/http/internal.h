@@ -38,9 +38,11 @@ struct waldo__multi {
 /* What is known of a URL. */
 typedef struct waldo__site {
     char *url;
+    CURLU *parsed;
     char *peer; /* "host:port" */
     int plain;  /* http:// */
     int local;  /* loopback */
+    size_t refs;
 } waldo__site;
 
 /* The headers of requests that have the same ones, but for the key. */
@@ -70,8 +72,8 @@ struct waldo__http {
     } spare; /* easy handles to use again, with the options that all requests have */
     struct {
         WALDO__VEC(waldo__buf);
-    } bodies;             /* memory of bodies to use again, overwritten */
-    waldo__site sites[8]; /* the last few */
+    } bodies;              /* memory of bodies to use again, overwritten */
+    waldo__site *sites[8]; /* the last few */
     waldo__header_list *lists[8];
 };
 
@@ -94,7 +96,8 @@ struct waldo__transfer {
     int ended; /* by its owner or by a limit: what came and was not given is dropped */
     int head_ready;
     int head_given;
-    char *peer; /* "host:port", for errors */
+    waldo__site *site;
+    char *peer; /* "host:port", for errors; the site's, or of a Unix socket */
     waldo__header_list *headers;
     struct curl_slist auth; /* before them: the key, in auth_line */
     waldo__buf auth_line;
@@ -141,7 +144,7 @@ void waldo__socks_forget(waldo__http *http); /* in a forked child: close the cop
 
 CURL *waldo__easy_get(waldo__http *http);
 waldo_status waldo__easy_set_up(waldo__http *http, CURL *easy); /* what all requests have */
-void waldo__site_clear(waldo__site *site);
+void waldo__site_unref(waldo__site *site);
 void waldo__header_list_unref(waldo__header_list *list);
 waldo_status waldo__transfer_set_up(waldo__transfer *transfer, const waldo__http_request *request,
                                     waldo_error **ret_err);

@@ -102,58 +102,59 @@ static waldo_status read_url(CURLU *url, waldo__site *site, waldo_error **ret_er
 
 static waldo_status parse_site(waldo__site *site, const char *text, waldo_error **ret_err)
 {
-    CURLU *url = curl_url();
-    waldo_status status;
     CURLUcode code;
 
-    if (url == NULL) {
+    site->parsed = curl_url();
+    site->url = waldo__strdup(text);
+    if (site->parsed == NULL || site->url == NULL) {
         return waldo__error_nomem(ret_err);
     }
-    code = curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
+    code = curl_url_set(site->parsed, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
     if (code == CURLUE_OK) {
-        status = read_url(url, site, ret_err);
-    } else if (code == CURLUE_OUT_OF_MEMORY) {
-        status = waldo__error_nomem(ret_err);
-    } else {
-        status = waldo__error_invalid(ret_err, "not a valid URL: %s", curl_url_strerror(code));
+        return read_url(site->parsed, site, ret_err);
     }
-    curl_url_cleanup(url);
-    return status;
+    return code == CURLUE_OUT_OF_MEMORY
+               ? waldo__error_nomem(ret_err)
+               : waldo__error_invalid(ret_err, "not a valid URL: %s", curl_url_strerror(code));
 }
 
-void waldo__site_clear(waldo__site *site)
+void waldo__site_unref(waldo__site *site)
 {
-    waldo__free(site->url);
-    waldo__free(site->peer);
-    *site = (waldo__site){ 0 };
+    if (site != NULL && --site->refs == 0) {
+        curl_url_cleanup(site->parsed);
+        waldo__free(site->url);
+        waldo__free(site->peer);
+        waldo__free(site);
+    }
 }
 
 /* Most requests go to the same few URLs; what was found out about them is kept. */
-static waldo_status find_site(waldo__http *http, const char *url, const waldo__site **ret_site,
+static waldo_status find_site(waldo__http *http, const char *url, waldo__site **ret_site,
                               waldo_error **ret_err)
 {
-    waldo__site fresh = { 0 };
+    waldo__site *fresh;
     waldo_status status;
 
     for (size_t i = 0; i < WALDO__COUNT(http->sites); i++) {
-        if (http->sites[i].url != NULL && strcmp(http->sites[i].url, url) == 0) {
-            *ret_site = &http->sites[i];
+        if (http->sites[i] != NULL && strcmp(http->sites[i]->url, url) == 0) {
+            *ret_site = http->sites[i];
             return WALDO_OK;
         }
     }
-    status = parse_site(&fresh, url, ret_err);
-    if (status == WALDO_OK) {
-        fresh.url = waldo__strdup(url);
-        status = fresh.url != NULL ? WALDO_OK : waldo__error_nomem(ret_err);
+    fresh = WALDO__NEW(waldo__site);
+    if (fresh == NULL) {
+        return waldo__error_nomem(ret_err);
     }
+    fresh->refs = 1;
+    status = parse_site(fresh, url, ret_err);
     if (status != WALDO_OK) {
-        waldo__site_clear(&fresh);
+        waldo__site_unref(fresh);
         return status;
     }
     http->next_site = (http->next_site + 1) % WALDO__COUNT(http->sites);
-    waldo__site_clear(&http->sites[http->next_site]);
+    waldo__site_unref(http->sites[http->next_site]);
     http->sites[http->next_site] = fresh;
-    *ret_site = &http->sites[http->next_site];
+    *ret_site = fresh;
     return WALDO_OK;
 }
 
@@ -163,7 +164,7 @@ static char *peer_of(const waldo__site *site, const char *unix_socket)
     char *taken;
 
     if (unix_socket == NULL) {
-        return waldo__strdup(site->peer);
+        return site->peer;
     }
     waldo__buf_printf(&name, "unix:%s", unix_socket);
     taken = waldo__buf_take(&name, NULL);
@@ -175,7 +176,7 @@ static char *peer_of(const waldo__site *site, const char *unix_socket)
 static waldo_status set_target(waldo__transfer *transfer, const waldo__http_request *request,
                                int *ret_local, waldo_error **ret_err)
 {
-    const waldo__site *site = NULL;
+    waldo__site *site = NULL;
     waldo_status status = find_site(transfer->http, request->url, &site, ret_err);
 
     if (status != WALDO_OK) {
@@ -186,6 +187,8 @@ static waldo_status set_target(waldo__transfer *transfer, const waldo__http_requ
         status = check_target(transfer, site, ret_err);
     }
     if (status == WALDO_OK) {
+        site->refs++;
+        transfer->site = site;
         transfer->peer = peer_of(site, request->unix_socket);
         status = transfer->peer != NULL ? WALDO_OK : waldo__error_nomem(ret_err);
     }
@@ -431,6 +434,7 @@ static void set_options(waldo__transfer *transfer, const waldo__http_request *re
     int64_t connect_ms = request->connect_timeout_ms;
 
     set_text(easy, CURLOPT_URL, request->url, status);
+    curl_easy_setopt(easy, CURLOPT_CURLU, transfer->site->parsed); /* so that it need not parse */
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER,
                      transfer->auth.data != NULL ? &transfer->auth : transfer->headers->lines);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error_text);

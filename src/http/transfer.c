@@ -192,7 +192,10 @@ void waldo__transfer_free(waldo__transfer *transfer)
     waldo__buf_free(&transfer->head);
     body_put(transfer);
     explicit_bzero(transfer->error_text, sizeof transfer->error_text); /* quotes the server */
-    waldo__free(transfer->peer);
+    if (transfer->site == NULL || transfer->peer != transfer->site->peer) {
+        waldo__free(transfer->peer);
+    }
+    waldo__site_unref(transfer->site);
     waldo__free(transfer);
 }
 
