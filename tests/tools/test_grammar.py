@@ -1,10 +1,12 @@
 """The grammar that models are held to says what our own parser of patches says, for what is written as it should be."""
+import json
 import os
 import pathlib
 import random
 import subprocess
 
 import lark
+import pypi
 import pytest
 
 HERE = pathlib.Path(__file__).parent
@@ -189,6 +191,26 @@ def test_what_the_grammar_takes_the_parser_takes():
     wrong = [(text, answer) for text, good, answer in zip(patches, taken, parsed(patches)) if good and answer != "ok"]
     assert wrong == []
     assert 200 < sum(taken) < 1800
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return pypi.install(HERE / "requirements.txt")
+
+
+def test_an_engine_lets_models_say_what_the_grammar_says(engine):
+    """One that holds models to grammars, in a dialect of its own, byte by byte."""
+    chance = random.Random(SEED)
+    texts = [*GOOD.values(), *BAD.values(), *FORGIVEN.values()]
+    for _ in range(200):
+        texts.append(some_patch(chance))
+        texts.append(broken(chance, texts[-1]))
+    done = subprocess.run([engine, HERE / "held.py"], input=json.dumps({"grammar": GRAMMAR, "texts": texts}),
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    assert len(answers) == len(texts)
+    assert [text for text, answer in zip(texts, answers) if answer != says("lalr", text)] == []
 
 
 def test_the_grammar_needs_no_more_than_servers_know():
