@@ -247,21 +247,35 @@ static int matches(const char *pattern, const char *text)
     return pattern[strspn(pattern, "*")] == '\0';
 }
 
-static int64_t unpack(uint32_t number)
+/* One byte more than are the same as before, then the others and a NUL. */
+const char *waldo__facts_next_pattern(const char *at, char pattern[WALDO__FACTS_PATTERN_MAX])
 {
+    size_t same = (unsigned char)*at++ - 1u;
+    size_t len = strlen(at) + 1;
+
+    memcpy(pattern + same, at, len);
+    return at + len;
+}
+
+static int64_t unpack(uint8_t place)
+{
+    uint32_t number = waldo__facts_numbers[place];
+
     return number != UINT32_MAX ? (int64_t)number : -1;
 }
 
 static waldo__model_facts find_builtin(const char *model)
 {
-    const char *match = waldo__facts_builtin_matches;
+    const char *match = waldo__facts_patterns;
+    char pattern[WALDO__FACTS_PATTERN_MAX];
 
-    for (const uint32_t *at = waldo__facts_builtin[0]; *match != '\0';
+    for (const uint8_t *at = waldo__facts_rows[0]; *match != '\0';
          at += WALDO__MODEL_FACTS, match++) {
         int is_found = 0;
 
-        for (; *match != '\0'; match += strlen(match) + 1) {
-            is_found |= matches(match, model);
+        while (*match != '\0') {
+            match = waldo__facts_next_pattern(match, pattern);
+            is_found |= matches(pattern, model);
         }
         if (is_found) {
             waldo__model_facts facts = { unpack(at[0]), unpack(at[1]), unpack(at[2]),

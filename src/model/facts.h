@@ -43,11 +43,15 @@ int waldo__facts_has_prices(const waldo__model_facts *facts);
 int64_t waldo__facts_cost(const waldo__model_facts *facts, const waldo_usage *usage);
 
 /*
- * Made from facts.json by facts.py: of each row its patterns, a NUL behind each and one more behind
- * the last of the row; and its numbers in the order of waldo__model_facts, UINT32_MAX for -1.
+ * Made from facts.json by facts.py: the patterns of each row, with a NUL behind the last; and of each
+ * row where its numbers are, in the order of waldo__model_facts. UINT32_MAX is -1.
  */
-enum { WALDO__MODEL_FACTS = 9 };
-extern const char waldo__facts_builtin_matches[];
-extern const uint32_t waldo__facts_builtin[][WALDO__MODEL_FACTS];
+enum { WALDO__MODEL_FACTS = 9, WALDO__FACTS_PATTERN_MAX = 128 };
+extern const char waldo__facts_patterns[];
+extern const uint32_t waldo__facts_numbers[];
+extern const uint8_t waldo__facts_rows[][WALDO__MODEL_FACTS];
+
+/* The pattern at this place takes that of the one before; returns what follows it. */
+const char *waldo__facts_next_pattern(const char *at, char pattern[WALDO__FACTS_PATTERN_MAX]);
 
 #endif

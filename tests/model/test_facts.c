@@ -218,15 +218,17 @@ static void model_of(const char *pattern, char *model)
 }
 
 /* How many rows of the list as it is built in there are; their patterns one after the other. */
-static size_t patterns_of(const char **ret_patterns, size_t *ret_count)
+static size_t patterns_of(char ret_patterns[][WALDO__FACTS_PATTERN_MAX], size_t *ret_count)
 {
-    const char *match = waldo__facts_builtin_matches;
+    const char *match = waldo__facts_patterns;
+    char pattern[WALDO__FACTS_PATTERN_MAX] = "";
     size_t rows = 0, count = 0;
 
     for (; *match != '\0'; match++, rows++) {
-        for (; *match != '\0'; match += strlen(match) + 1) {
+        while (*match != '\0') {
             assert_true(count < PATTERNS_MAX);
-            ret_patterns[count++] = match;
+            match = waldo__facts_next_pattern(match, pattern);
+            memcpy(ret_patterns[count++], pattern, sizeof pattern);
         }
     }
     *ret_count = count;
@@ -236,7 +238,7 @@ static size_t patterns_of(const char **ret_patterns, size_t *ret_count)
 /* A row that another one hides would be found by neither its pattern nor the source's reading. */
 static void the_built_in_list_is_the_one_of_the_source(void **state)
 {
-    const char *patterns[PATTERNS_MAX];
+    static char patterns[PATTERNS_MAX][WALDO__FACTS_PATTERN_MAX];
     waldo__facts *built = builtin(), *read = source();
     size_t count, rows = patterns_of(patterns, &count);
 
@@ -289,7 +291,7 @@ static void check_sane(const char *pattern, const waldo__model_facts *facts)
 
 static void each_built_in_row_is_sane(void **state)
 {
-    const char *patterns[PATTERNS_MAX];
+    static char patterns[PATTERNS_MAX][WALDO__FACTS_PATTERN_MAX];
     waldo__facts *facts = builtin();
     size_t count;
 
