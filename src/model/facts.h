@@ -43,8 +43,8 @@ int waldo__facts_has_prices(const waldo__model_facts *facts);
 int64_t waldo__facts_cost(const waldo__model_facts *facts, const waldo_usage *usage);
 
 /*
- * Made from facts.json by facts.py: the patterns of each row, with a NUL behind the last; and of each
- * row where its numbers are, in the order of waldo__model_facts. UINT32_MAX is -1.
+ * Made from facts.json by facts.py: the patterns of each row, with a NUL behind the last; and of
+ * each row where its numbers are, in the order of waldo__model_facts. UINT32_MAX is -1.
  */
 enum { WALDO__MODEL_FACTS = 9, WALDO__FACTS_PATTERN_MAX = 128 };
 extern const char waldo__facts_patterns[];

@@ -6,56 +6,48 @@
 
 #define ANTHROPIC_URL "https://api.anthropic.com/v1"
 
+enum thinking { BUDGET, ADAPTIVE };
+
 /* What goes by the model's name: the first row that it begins with. */
 static const struct {
     const char *prefix;
-    const char *thinking;
-    int sampling; /* newer models refuse it, whatever the version of the API */
+    unsigned char thinking;
+    unsigned char sampling; /* newer models refuse it, whatever the version of the API */
     uint32_t max_tokens;
 } models[] = {
-    { "claude-3", "budget", 1, 8192 },
-    { "claude-opus-4-0", "budget", 1, 32000 },
-    { "claude-sonnet-4-0", "budget", 1, 32000 },
-    { "claude-opus-4-1", "budget", 1, 32000 },
-    { "claude-opus-4-2", "budget", 1, 32000 }, /* 4 with a date */
-    { "claude-sonnet-4-2", "budget", 1, 32000 },
-    { "claude-opus-4-5", "budget", 1, 32000 },
-    { "claude-sonnet-4-5", "budget", 1, 32000 },
-    { "claude-haiku-4-5", "budget", 1, 32000 },
-    { "claude-opus-4-6", "adaptive", 1, 32000 },
-    { "claude-sonnet-4-6", "adaptive", 1, 32000 },
-    { "claude-", "adaptive", 0, 32000 },
-    { "", "budget", 1, 8192 }, /* compatible servers, which count it against a small window */
+    { "claude-3", BUDGET, 1, 8192 },
+    { "claude-opus-4-0", BUDGET, 1, 32000 },
+    { "claude-sonnet-4-0", BUDGET, 1, 32000 },
+    { "claude-opus-4-1", BUDGET, 1, 32000 },
+    { "claude-opus-4-2", BUDGET, 1, 32000 }, /* 4 with a date */
+    { "claude-sonnet-4-2", BUDGET, 1, 32000 },
+    { "claude-opus-4-5", BUDGET, 1, 32000 },
+    { "claude-sonnet-4-5", BUDGET, 1, 32000 },
+    { "claude-haiku-4-5", BUDGET, 1, 32000 },
+    { "claude-opus-4-6", ADAPTIVE, 1, 32000 },
+    { "claude-sonnet-4-6", ADAPTIVE, 1, 32000 },
+    { "claude-", ADAPTIVE, 0, 32000 },
+    { "", BUDGET, 1, 8192 }, /* compatible servers, which count it against a small window */
 };
 
 static const waldo__switch switches[] = {
-    { "stream", WALDO__SWITCH_BOOL, offsetof(waldo__messages_quirks, stream), { 0 } },
-    { "output_format", WALDO__SWITCH_BOOL, offsetof(waldo__messages_quirks, output_format), { 0 } },
-    { "sampling", WALDO__SWITCH_BOOL, offsetof(waldo__messages_quirks, sampling), { 0 } },
-    { "version",
-      WALDO__SWITCH_WORD,
-      offsetof(waldo__messages_quirks, version),
-      { "2026-10-21", "2023-06-01" } },
-    { "cache",
-      WALDO__SWITCH_WORD,
-      offsetof(waldo__messages_quirks, cache),
-      { "none", "5m", "1h" } },
-    { "thinking",
-      WALDO__SWITCH_WORD,
-      offsetof(waldo__messages_quirks, thinking),
-      { "adaptive", "budget" } },
-    { "display",
-      WALDO__SWITCH_WORD,
-      offsetof(waldo__messages_quirks, display),
-      { "none", "summarized", "omitted" } },
-    { "binding",
-      WALDO__SWITCH_WORD,
-      offsetof(waldo__messages_quirks, binding),
-      { "none", "error", "drop_block" } },
-    { "auth",
-      WALDO__SWITCH_WORD,
-      offsetof(waldo__messages_quirks, auth),
-      { "x-api-key", "bearer" } },
+    { "stream", WALDO__SWITCH_BOOL, offsetof(waldo__messages_quirks, stream), "" },
+    { "output_format", WALDO__SWITCH_BOOL, offsetof(waldo__messages_quirks, output_format), "" },
+    { "sampling", WALDO__SWITCH_BOOL, offsetof(waldo__messages_quirks, sampling), "" },
+    { "version", WALDO__SWITCH_WORD, offsetof(waldo__messages_quirks, version),
+      "2026-10-21\0"
+      "2023-06-01\0" },
+    { "cache", WALDO__SWITCH_WORD, offsetof(waldo__messages_quirks, cache),
+      "none\0"
+      "5m\0"
+      "1h\0" },
+    { "thinking", WALDO__SWITCH_WORD, offsetof(waldo__messages_quirks, thinking),
+      "adaptive\0budget\0" },
+    { "display", WALDO__SWITCH_WORD, offsetof(waldo__messages_quirks, display),
+      "none\0summarized\0omitted\0" },
+    { "binding", WALDO__SWITCH_WORD, offsetof(waldo__messages_quirks, binding),
+      "none\0error\0drop_block\0" },
+    { "auth", WALDO__SWITCH_WORD, offsetof(waldo__messages_quirks, auth), "x-api-key\0bearer\0" },
 };
 
 /* Servers of others know the older version, and few of them the caching of prompts. */
@@ -86,7 +78,7 @@ waldo_status waldo__messages_quirks_find(const waldo_model_options *options, wal
     while (!waldo__str_starts(model, models[row].prefix)) {
         row++; /* the last one fits all */
     }
-    quirks.thinking = models[row].thinking;
+    quirks.thinking = models[row].thinking == ADAPTIVE ? "adaptive" : "budget";
     quirks.output_format = is_theirs && strcmp(quirks.thinking, "adaptive") == 0;
     quirks.sampling = (unsigned char)models[row].sampling;
     quirks.max_tokens = models[row].max_tokens;

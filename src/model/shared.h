@@ -70,9 +70,9 @@ enum { WALDO__MODEL_ID_MAX = 128 }; /* bytes of a provider's id of a response */
 
 typedef struct waldo__switch {
     const char *name;
-    waldo__switch_type type;
-    size_t offset;        /* of an unsigned char, a const char *, or a waldo_str */
-    const char *words[5]; /* allowed, for WALDO__SWITCH_WORD */
+    unsigned char type;    /* waldo__switch_type */
+    unsigned short offset; /* of an unsigned char, a const char *, or a waldo_str */
+    const char *words;     /* allowed, for WALDO__SWITCH_WORD, each with a NUL behind it; else "" */
 } waldo__switch;
 
 typedef struct waldo__switches {

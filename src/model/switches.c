@@ -4,6 +4,12 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+/* The word behind this one; empty behind the last. */
+static const char *next_word(const char *word)
+{
+    return word + strlen(word) + 1;
+}
+
 waldo_status waldo__switch_refuse(waldo_str part, const char *what, waldo__buf *known,
                                   waldo_error **ret_err)
 {
@@ -36,30 +42,35 @@ static waldo_status refuse_value(const waldo__switch *row, waldo_str part, waldo
                                     ? "on, off"
                                     : "ids of up to 128 letters, digits, _ and -");
     }
-    for (size_t i = 0; i < WALDO__COUNT(row->words) && row->words[i] != NULL; i++) {
-        waldo__buf_printf(&known, "%s%s", i > 0 ? ", " : "", row->words[i]);
+    for (const char *word = row->words; *word != '\0'; word = next_word(word)) {
+        waldo__buf_printf(&known, "%s%s", word != row->words ? ", " : "", word);
     }
     return waldo__switch_refuse(part, "has a value that is not known", &known, ret_err);
 }
 
 static int parse_bool(waldo_str value, unsigned char *ret_value)
 {
-    static const char *const words[] = { "off", "on", "0", "1", "false", "true", "no", "yes" };
+    static const char words[] = "off\0on\0"
+                                "0\0"
+                                "1\0"
+                                "false\0true\0no\0yes\0";
+    unsigned char place = 0;
 
-    for (size_t i = 0; i < WALDO__COUNT(words); i++) {
-        if (waldo__str_is(value, words[i])) {
-            *ret_value = i % 2;
+    for (const char *word = words; *word != '\0'; word = next_word(word)) {
+        if (waldo__str_is(value, word)) {
+            *ret_value = place % 2;
             return 1;
         }
+        place++;
     }
     return 0;
 }
 
 static int parse_word(const waldo__switch *row, waldo_str value, const char **ret_word)
 {
-    for (size_t i = 0; i < WALDO__COUNT(row->words) && row->words[i] != NULL; i++) {
-        if (waldo__str_is(value, row->words[i])) {
-            *ret_word = row->words[i];
+    for (const char *word = row->words; *word != '\0'; word = next_word(word)) {
+        if (waldo__str_is(value, word)) {
+            *ret_word = word;
             return 1;
         }
     }
