@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -221,41 +222,58 @@ int64_t waldo_error_retry_after_ms(const waldo_error *error)
     return error != NULL ? error->retry_after_ms : -1;
 }
 
+#define ERRNO_MAP(X)                                                                               \
+    X(ENOENT, ENOTFOUND, "no such file or directory")                                              \
+    X(EACCES, EACCESS, "permission denied")                                                        \
+    X(EPERM, EACCESS, "operation not permitted")                                                   \
+    X(EROFS, EACCESS, "read-only file system")                                                     \
+    X(EEXIST, EEXISTS, "exists already")                                                           \
+    X(ENOTEMPTY, EEXISTS, "directory is not empty")                                                \
+    X(ENOTDIR, EPATH, "not a directory")                                                           \
+    X(EISDIR, EPATH, "is a directory")                                                             \
+    X(ELOOP, EPATH, "symbolic links lead out or in a circle")                                      \
+    X(EXDEV, EPATH, "path leaves the allowed directory")                                           \
+    X(ENAMETOOLONG, EPATH, "path is too long")                                                     \
+    X(ENOSPC, ENOSPACE, "no space left on device")                                                 \
+    X(EDQUOT, ENOSPACE, "disk quota exceeded")                                                     \
+    X(EFBIG, ETOOBIG, "file is too large")                                                         \
+    X(E2BIG, ETOOBIG, "argument list is too long")                                                 \
+    X(ENOMEM, ENOMEM, "out of memory")                                                             \
+    X(EAGAIN, EBUSY, "too many at once, try again")                                                \
+    X(EBUSY, EBUSY, "device or resource busy")                                                     \
+    X(ETXTBSY, EBUSY, "program is being written")                                                  \
+    X(EMFILE, EBUSY, "too many open files in this process")                                        \
+    X(ENFILE, EBUSY, "too many open files in this system")                                         \
+    X(EINVAL, EINVAL, "invalid argument")                                                          \
+    X(ENOEXEC, EINVAL, "not an executable of this machine")                                        \
+    X(ENOSYS, ENOTSUP, "not supported by this kernel")                                             \
+    X(EOPNOTSUPP, ENOTSUP, "not supported")                                                        \
+    X(EPIPE, ECLOSED, "the other side is closed")                                                  \
+    X(ECONNRESET, ECLOSED, "the other side closed the connection")                                 \
+    X(ECANCELED, ECANCELED, "cancelled")                                                           \
+    X(ETIMEDOUT, ETIMEDOUT, "timed out")                                                           \
+    X(EIO, EIO, "input or output error")
+
+/* Their texts in one piece, as those of statuses are. */
+static const struct errno_texts {
+#define MEMBER(number, status, text) char status##_##number[sizeof(text)];
+    ERRNO_MAP(MEMBER)
+#undef MEMBER
+} errno_texts = {
+#define VALUE(number, status, text) text,
+    ERRNO_MAP(VALUE)
+#undef VALUE
+};
+
 static const struct {
-    int number;
-    waldo_status status;
-    const char *text;
+    short number;
+    short status;
+    unsigned short text; /* in errno_texts */
 } errno_table[] = {
-    { ENOENT, WALDO_ENOTFOUND, "no such file or directory" },
-    { EACCES, WALDO_EACCESS, "permission denied" },
-    { EPERM, WALDO_EACCESS, "operation not permitted" },
-    { EROFS, WALDO_EACCESS, "read-only file system" },
-    { EEXIST, WALDO_EEXISTS, "exists already" },
-    { ENOTEMPTY, WALDO_EEXISTS, "directory is not empty" },
-    { ENOTDIR, WALDO_EPATH, "not a directory" },
-    { EISDIR, WALDO_EPATH, "is a directory" },
-    { ELOOP, WALDO_EPATH, "symbolic links lead out or in a circle" },
-    { EXDEV, WALDO_EPATH, "path leaves the allowed directory" },
-    { ENAMETOOLONG, WALDO_EPATH, "path is too long" },
-    { ENOSPC, WALDO_ENOSPACE, "no space left on device" },
-    { EDQUOT, WALDO_ENOSPACE, "disk quota exceeded" },
-    { EFBIG, WALDO_ETOOBIG, "file is too large" },
-    { E2BIG, WALDO_ETOOBIG, "argument list is too long" },
-    { ENOMEM, WALDO_ENOMEM, "out of memory" },
-    { EAGAIN, WALDO_EBUSY, "too many at once, try again" },
-    { EBUSY, WALDO_EBUSY, "device or resource busy" },
-    { ETXTBSY, WALDO_EBUSY, "program is being written" },
-    { EMFILE, WALDO_EBUSY, "too many open files in this process" },
-    { ENFILE, WALDO_EBUSY, "too many open files in this system" },
-    { EINVAL, WALDO_EINVAL, "invalid argument" },
-    { ENOEXEC, WALDO_EINVAL, "not an executable of this machine" },
-    { ENOSYS, WALDO_ENOTSUP, "not supported by this kernel" },
-    { EOPNOTSUPP, WALDO_ENOTSUP, "not supported" },
-    { EPIPE, WALDO_ECLOSED, "the other side is closed" },
-    { ECONNRESET, WALDO_ECLOSED, "the other side closed the connection" },
-    { ECANCELED, WALDO_ECANCELED, "cancelled" },
-    { ETIMEDOUT, WALDO_ETIMEDOUT, "timed out" },
-    { EIO, WALDO_EIO, "input or output error" },
+#define ROW(number, status, text)                                                                  \
+    { (number), WALDO_##status, offsetof(struct errno_texts, status##_##number) },
+    ERRNO_MAP(ROW)
+#undef ROW
 };
 
 waldo_status waldo__errno_status(int error_number)
@@ -272,7 +290,7 @@ const char *waldo__errno_text(int error_number)
 {
     for (size_t i = 0; i < WALDO__COUNT(errno_table); i++) {
         if (errno_table[i].number == error_number) {
-            return errno_table[i].text;
+            return (const char *)&errno_texts + errno_table[i].text;
         }
     }
     return "unexpected system error";
