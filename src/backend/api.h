@@ -23,9 +23,9 @@ typedef struct waldo__api_request {
 } waldo__api_request;
 
 typedef struct waldo__api_rule {
-    int http; /* status */
-    int kind; /* -1: any */
-    waldo_status status;
+    short http; /* status */
+    short kind; /* -1: any */
+    short status;
     const char *advice; /* "" or "; check ..." */
 } waldo__api_rule;
 

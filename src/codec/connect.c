@@ -89,8 +89,8 @@ waldo_status waldo__connect_put(waldo__buf *out, waldo_str message)
 
 /* Connect protocol reference, "Error codes". */
 static const struct {
-    const char *code;
-    waldo_status status;
+    char code[sizeof("failed_precondition")]; /* the longest */
+    short status;
 } codes[] = {
     { "canceled", WALDO_ECANCELED },
     { "unknown", WALDO_EPROVIDER },

@@ -240,8 +240,8 @@ enum id_rule { ID_ANY, ID_ZERO, ID_SET };
 static const struct kind {
     uint8_t type;
     uint8_t is_keeper;
-    enum id_rule id;
-    size_t min_len;
+    uint8_t id; /* id_rule */
+    uint8_t min_len;
     decode_fn *decode;
 } kinds[] = {
     { WALDO_HAND_HELLO, 0, ID_ZERO, WALDO_HAND_HELLO_LEN, decode_hello },

@@ -5,9 +5,9 @@
 
 /* The meaning of WALDO_OK in this table: the connection was lost; when decides the status. */
 static const struct {
-    CURLcode code;
-    waldo_status status;
-    waldo_error_class error_class;
+    short code;   /* CURLcode */
+    short status; /* waldo_status */
+    short error_class;
     const char *text;
     const char *advice;
 } table[] = {
@@ -125,7 +125,7 @@ void waldo__transfer_failed(waldo__transfer *transfer, CURLcode code)
         const char *detail =
             transfer->error_text[0] != '\0' ? transfer->error_text : curl_easy_strerror(code);
 
-        if (table[i].code != code) {
+        if (table[i].code != (short)code) {
             continue;
         }
         if (table[i].status == WALDO_OK) {
