@@ -1,6 +1,7 @@
 #include "base/base64.h"
 
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const char waldo__base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /* Encode 1 to 3 bytes; missing ones become padding. */
 static void encode_last(const unsigned char *from, size_t len, char *to)
@@ -8,10 +9,10 @@ static void encode_last(const unsigned char *from, size_t len, char *to)
     unsigned word =
         (unsigned)from[0] << 16 | (len > 1 ? (unsigned)from[1] << 8 : 0) | (len > 2 ? from[2] : 0);
 
-    to[0] = alphabet[word >> 18];
-    to[1] = alphabet[word >> 12 & 63];
-    to[2] = len > 1 ? alphabet[word >> 6 & 63] : '=';
-    to[3] = len > 2 ? alphabet[word & 63] : '=';
+    to[0] = waldo__base64_digits[word >> 18];
+    to[1] = waldo__base64_digits[word >> 12 & 63];
+    to[2] = len > 1 ? waldo__base64_digits[word >> 6 & 63] : '=';
+    to[3] = len > 2 ? waldo__base64_digits[word & 63] : '=';
 }
 
 waldo_status waldo__base64(waldo_str bytes, waldo__buf *out)
@@ -30,10 +31,10 @@ waldo_status waldo__base64(waldo_str bytes, waldo__buf *out)
     for (size_t i = 0; i < groups; i++, from += 3, to += 4) {
         unsigned word = (unsigned)from[0] << 16 | (unsigned)from[1] << 8 | from[2];
 
-        to[0] = alphabet[word >> 18];
-        to[1] = alphabet[word >> 12 & 63];
-        to[2] = alphabet[word >> 6 & 63];
-        to[3] = alphabet[word & 63];
+        to[0] = waldo__base64_digits[word >> 18];
+        to[1] = waldo__base64_digits[word >> 12 & 63];
+        to[2] = waldo__base64_digits[word >> 6 & 63];
+        to[3] = waldo__base64_digits[word & 63];
     }
     if (rest != 0) {
         encode_last(from, rest, to);

@@ -4,6 +4,10 @@
 
 #include "base/buf.h"
 
+/* Its digits, which begin with the 62 letters and digits. */
+enum { WALDO__ALNUM = 62 };
+extern const char waldo__base64_digits[];
+
 /* Append bytes in the standard alphabet, with padding. */
 waldo_status waldo__base64(waldo_str bytes, waldo__buf *out);
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/base64.h"
+
 /*
  * getrandom() fails only where there is no entropy device at all: nothing safe is left to do then.
  */
@@ -26,8 +28,6 @@ void waldo__random(void *bytes, size_t len)
 
 void waldo__random_word(char *text, size_t len)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
     unsigned char bytes[64];
     size_t left = 0;
 
@@ -40,8 +40,8 @@ void waldo__random_word(char *text, size_t len)
             left = sizeof bytes;
         }
         choice = bytes[--left] & 63;
-        if (choice < sizeof letters - 1) {
-            text[i++] = letters[choice];
+        if (choice < WALDO__ALNUM) {
+            text[i++] = waldo__base64_digits[choice];
         }
     }
     text[len] = '\0';

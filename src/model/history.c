@@ -1,6 +1,7 @@
 #include "model/history.h"
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "base/error.h"
 #include "transcript/transcript.h"
 
@@ -350,12 +351,11 @@ static uint64_t hash_of(waldo_str id, unsigned salt)
 /* As many letters and digits as are wanted. */
 static void hash_id(waldo_str id, unsigned salt, char *text, size_t len)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     uint64_t hash = hash_of(id, salt);
 
     for (size_t i = 0; i < len; i++) {
         hash = (hash ^ (hash >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);
-        text[i] = letters[(hash >> 32) % (sizeof letters - 1)];
+        text[i] = waldo__base64_digits[(hash >> 32) % WALDO__ALNUM];
     }
     text[len] = '\0';
 }

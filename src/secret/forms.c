@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/base64.h"
+
 /* Encoders wrap lines with one or two bytes, never more. */
 enum { WRAP_MAX = 2 };
 
@@ -32,10 +34,7 @@ static unsigned base64_digit(const unsigned char *value, size_t len, unsigned of
 /* The two characters of a digit: standard and URL-safe alphabet. */
 static void base64_chars(unsigned digit, char ret[2])
 {
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-    ret[0] = alphabet[digit];
+    ret[0] = waldo__base64_digits[digit];
     ret[1] = digit == 62 ? '-' : digit == 63 ? '_' : ret[0];
 }
 
