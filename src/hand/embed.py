@@ -11,7 +11,7 @@ import struct
 import sys
 
 SIZE_MAX = 40 * 1024
-PLACES_MAX = 96  # earlier ones that are looked at for equal bytes
+PLACES_MAX = 400  # earlier ones that are looked at for equal bytes
 
 # ELF's number of a machine: its name for people and for images.
 MACHINES = {62: ('x86_64', 'amd64'), 183: ('aarch64', 'arm64')}
