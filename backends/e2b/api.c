@@ -9,14 +9,14 @@
 
 static const char *wrong(const waldo_backend_spec *spec, waldo_str user)
 {
-    char word[WALDO__WORD_MAX];
+    waldo_str attach = waldo__str(spec->attach);
 
     if (spec->target.len > 200 ||
         (spec->target.len > 0 && !waldo__str_made_of(spec->target, "-._/:"))) {
         return "the template's name holds a character that no template's name has";
     }
     if (spec->attach != NULL &&
-        (spec->target.len > 0 || !waldo__take_word(word, waldo__str(spec->attach)))) {
+        (spec->target.len > 0 || attach.len >= E2B_WORD_MAX || !waldo__str_made_of(attach, ""))) {
         return "attach needs the id of a sandbox, and no template: e2b:,attach=ID";
     }
     if (spec->memory_bytes > 0 || spec->cpus > 0 || spec->max_processes > 0) {

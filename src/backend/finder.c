@@ -9,7 +9,7 @@ enum { SAVED_MAX = 4096, SETTLE_MS = 1000 };
 
 int waldo__take_word(char to[WALDO__WORD_MAX], waldo_str word)
 {
-    if (word.len >= WALDO__WORD_MAX || !waldo__str_made_of(word, "")) {
+    if (word.len >= WALDO__WORD_MAX || !waldo__str_made_of(word, "-_")) {
         return 0;
     }
     memcpy(to, word.ptr, word.len);

@@ -69,7 +69,7 @@ void waldo__finder_inspected(waldo__finder *finder, waldo_status status, const w
                              const waldo__json_value *labels);
 void waldo__finder_reached(waldo__finder *finder, waldo_status status, const waldo_error *error);
 
-/* ASCII letters and digits, safe in every path and URL; 0: it is none, and to stays. */
+/* ASCII letters, digits, "-" and "_", safe in every path and URL; 0: it is none, and to stays. */
 int waldo__take_word(char to[WALDO__WORD_MAX], waldo_str word);
 
 #endif
