@@ -86,6 +86,14 @@ void waldo__json_raw_begin(waldo__json_raw *raw, waldo_str container); /* an obj
 int waldo__json_raw_next(waldo__json_raw *raw, waldo_str *ret_key, waldo_str *ret_value);
 int waldo__json_raw_get(waldo_str object, const char *key, waldo_str *ret_value);
 
+/*
+ * For messages of one form, without a parse: 1 when text is before, the inside of a string without
+ * quote or escape, and after, but for spaces; before ends and after begins with its quote. What is
+ * within the string is not checked.
+ */
+int waldo__json_raw_between(waldo_str text, const char *before, const char *after,
+                            waldo_str *ret_inside);
+
 /* Append text without the space between its parts, so that it is one line. */
 waldo_status waldo__json_raw_compact(waldo_str text, waldo__buf *out);
 

@@ -101,6 +101,40 @@ int waldo__json_raw_get(waldo_str object, const char *key, waldo_str *ret_value)
     return 0;
 }
 
+/* How much of the text reads like form, spaces outside of its strings aside; 0: it does not. */
+static size_t read_like(waldo_str text, const char *form, int in_string)
+{
+    size_t at = 0;
+
+    for (; *form != '\0'; form++, at++) {
+        while (!in_string && at < text.len && text.ptr[at] == ' ') {
+            at++;
+        }
+        if (at == text.len || text.ptr[at] != *form) {
+            return 0;
+        }
+        in_string ^= *form == '"';
+    }
+    return at;
+}
+
+int waldo__json_raw_between(waldo_str text, const char *before, const char *after,
+                            waldo_str *ret_inside)
+{
+    size_t from = read_like(text, before, 0);
+    waldo_str rest = { text.ptr + from, text.len - from };
+    size_t len = waldo__str_find(rest, '"');
+    waldo_str inside = { rest.ptr, len };
+    waldo_str end = { rest.ptr + len, rest.len - len };
+
+    if (from == 0 || end.len == 0 || waldo__str_find(inside, '\\') < len ||
+        read_like(end, after, 1) != end.len) {
+        return 0;
+    }
+    *ret_inside = inside;
+    return 1;
+}
+
 waldo_status waldo__json_raw_compact(waldo_str text, waldo__buf *out)
 {
     size_t kept = 0, at = 0;

@@ -75,12 +75,49 @@ static void compact(void **state)
     }
 }
 
+static void between(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *inside; /* NULL: it is of another form */
+    } cases[] = {
+        { "{\"a\":{\"b\":\"xyz\"}}", "xyz" },
+        { "{\"a\":{\"b\":\"\"}}", "" },
+        { " { \"a\" : {\"b\":  \" x \" } }", " x " },
+        { "{\"a\":{\"b\":\"xyz\"}} ", NULL }, /* left to the parse */
+        { "{\"a\":{\"b\":\"xyz\"}}}", NULL },
+        { "{\"a\":{\"b\":\"xyz\"}", NULL },
+        { "{\"a\":{\"b\":\"xyz", NULL },
+        { "{\"a\":{\"b\":", NULL },
+        { "{\"a\":{\"b\":\"x\\\"z\"}}", NULL },
+        { "{\"a\":{\"b\":\"x\\u0041\"}}", NULL },
+        { "{\"a \":{\"b\":\"xyz\"}}", NULL },
+        { "{\"a\":{\"b\":\"xyz\",\"b\":\"\"}}", NULL },
+        { "{\"a\":{\"c\":\"xyz\"}}", NULL },
+        { "", NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        waldo_str inside = WALDO__S("stays");
+        const char *want = cases[i].inside;
+
+        assert_int_equal(
+            waldo__json_raw_between(waldo__str(cases[i].text), "{\"a\":{\"b\":\"", "\"}}", &inside),
+            want != NULL);
+        want = want != NULL ? want : "stays";
+        assert_int_equal(inside.len, strlen(want));
+        assert_memory_equal(inside.ptr, want, inside.len);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts),
         cmocka_unit_test(members),
         cmocka_unit_test(compact),
+        cmocka_unit_test(between),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);
