@@ -155,7 +155,7 @@ static void slab_grows(void **state)
     const unsigned char *before = secrets->slab;
     size_t first = secrets->size;
     char value[1001];
-    char name[8];
+    char name[16];
 
     waldo__secrets_put(secrets, "FIRST", WALDO__S("first-value"), 0);
     for (int i = 0; i < 20; i++) {
