@@ -104,8 +104,8 @@ static void test_timeout_of_a_tree(void **state)
         ":",
         "nohup sh -c 'sleep @ & sleep @; :' > /dev/null 2>&1 & trap '' TERM; while :; do sleep @; "
         "done",
-        "mkfifo p$$; trap 'rm p$$' EXIT; (while :; do echo child; sleep 0.05; done) > p$$ & cat "
-        "p$$; :",
+        "mkfifo p$$; (while :; do echo child; sleep 0.05; done) > p$$ & exec 3< p$$; rm p$$; "
+        "cat <&3; :",
         "kill -STOP $$",
     };
 
