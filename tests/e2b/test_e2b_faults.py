@@ -243,7 +243,7 @@ def test_somebody_pauses_what_resumes_by_itself(cloud):
     a = cloud.host(f"e2b:,attach={other}")
     a.good("open")
     number = a.start(count())
-    time.sleep(1.1)
+    a.run("sleep 1.1")  # it has begun then, and a stream that breaks sooner is not made again
     cloud.standin.control(pause=other)
     assert read_all(a, number) == (counted(), (1, 7))
     assert a.run("echo here") == "here\n" and len(cloud.asked(CREATE)) == 1
