@@ -133,6 +133,11 @@ class Rootless(Podman):
             os.chown(self.folder / name, self.USER, self.USER)
         self.serve()
 
+    def end(self, *_):
+        super().end()
+        # It also ends the process that holds the user's namespace open from one command to the next.
+        subprocess.run(self.command("system", "migrate"), check=False, capture_output=True)
+
 
 @pytest.fixture(scope="session")
 def rootless():
