@@ -22,10 +22,8 @@ struct waldo_machine {
 
 /* A command. */
 typedef struct command {
-    waldo__inmem_op base; /* first */
-    waldo_output_fn on_output;
+    waldo__inmem_exec base; /* first */
     fake_shell shell;
-    int merge;
 } command;
 
 /* ---- what machines in memory ask for ---- */
@@ -195,18 +193,7 @@ static void fake_resume(waldo_machine *machine, const waldo_backend_call *call,
 
 static void on_output(void *userdata, int stream, waldo_str bytes)
 {
-    command *cmd = userdata;
-
-    if (cmd->on_output != NULL) {
-        cmd->on_output(cmd->base.userdata, cmd->merge ? 1 : stream, bytes);
-    }
-}
-
-static void stop(command *cmd, waldo_exec_end end)
-{
-    cmd->base.end = end;
-    cmd->base.signal = 9;
-    waldo__inmem_end(&cmd->base, WALDO_OK, NULL);
+    waldo__inmem_say(userdata, stream, bytes);
 }
 
 static void run_on(waldo__inmem_op *op, waldo__inmem_wake why)
@@ -214,7 +201,8 @@ static void run_on(waldo__inmem_op *op, waldo__inmem_wake why)
     command *cmd = (command *)op;
 
     if (why != WALDO__INMEM_DUE) {
-        stop(cmd, why == WALDO__INMEM_DEADLINE ? WALDO_EXEC_TIMED_OUT : WALDO_EXEC_CANCELLED);
+        waldo__inmem_stop(
+            op, why == WALDO__INMEM_DEADLINE ? WALDO_EXEC_TIMED_OUT : WALDO_EXEC_CANCELLED, 9);
         return;
     }
     switch (waldo__fake_shell_run(&cmd->shell)) {
@@ -222,9 +210,8 @@ static void run_on(waldo__inmem_op *op, waldo__inmem_wake why)
         waldo__inmem_sleep(op, cmd->shell.sleep_ns);
         break;
     case FAKE_DONE:
-        op->end = WALDO_EXEC_EXITED;
         op->exit_code = cmd->shell.exit_code;
-        waldo__inmem_end(op, WALDO_OK, NULL);
+        waldo__inmem_stop(op, WALDO_EXEC_EXITED, 0);
         break;
     case FAKE_FAIL:
         waldo__inmem_fail(op, WALDO_EIO, "told to fail by the command");
@@ -244,26 +231,15 @@ static void command_drop(waldo__inmem_op *op)
 static void fake_exec1(waldo_machine *machine, const waldo_backend_exec *exec,
                        const waldo_backend_call *call, waldo_backend_exec_fn done)
 {
-    waldo__inmem_op *op =
-        waldo__inmem_op_new(&type, machine->base.env, &machine->base, call, sizeof(command));
-    command *cmd = (command *)op;
+    command *cmd = (command *)waldo__inmem_exec_new(machine, exec, call, done, sizeof(command));
+    waldo__inmem_op *op = (waldo__inmem_op *)cmd;
     waldo_status status;
 
-    if (op == NULL) {
-        done(call->userdata, WALDO_ENOMEM, 0, 0, 0, NULL);
+    if (cmd == NULL) {
         return;
     }
-    op->done.exec = done;
-    op->tell = waldo__inmem_tell_exec;
     op->wake = run_on;
     op->drop = command_drop;
-    cmd->on_output = exec->on_output;
-    cmd->merge = (exec->flags & WALDO_EXEC_MERGE) != 0;
-    if (exec->timeout_ms > 0) {
-        int64_t limit = waldo__deadline_ns(exec->timeout_ms);
-
-        op->deadline_ns = limit < op->deadline_ns ? limit : op->deadline_ns;
-    }
     if (!still_there(machine)) {
         waldo__inmem_fail(op, WALDO_ELOST, "told to be lost by lose_after");
         return;

@@ -12,6 +12,19 @@ int64_t waldo__inmem_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+int64_t waldo__inmem_ns(int64_t ms)
+{
+    return ms >= 0 && ms < INT64_MAX / 1000000 ? ms * 1000000 : INT64_MAX;
+}
+
+/* Of CLOCK_MONOTONIC, so long from now. */
+static int64_t time_in(int64_t delay_ns)
+{
+    int64_t now_ns = waldo__inmem_now_ns();
+
+    return delay_ns < INT64_MAX - now_ns ? now_ns + delay_ns : INT64_MAX;
+}
+
 void *waldo__inmem_alloc(const waldo__inmem_class *type, size_t size)
 {
     void *block = type->memory->malloc_fn(type->memory->userdata, size);
@@ -107,7 +120,7 @@ static void tell_infos(waldo__inmem_op *op)
     op->done.infos(op->userdata, op->status, op->infos, op->info_count, op->error);
 }
 
-void waldo__inmem_tell_exec(waldo__inmem_op *op)
+static void tell_exec(waldo__inmem_op *op)
 {
     op->done.exec(op->userdata, op->status, op->end, op->exit_code, op->signal, op->error);
 }
@@ -168,10 +181,7 @@ void waldo__inmem_fail(waldo__inmem_op *op, waldo_status status, const char *why
 
 void waldo__inmem_sleep(waldo__inmem_op *op, int64_t delay_ns)
 {
-    int64_t now_ns = waldo__inmem_now_ns();
-    int64_t due_ns = delay_ns < INT64_MAX - now_ns ? now_ns + delay_ns : INT64_MAX;
-
-    op->due_ns = delay_ns > 0 ? due_ns : 0;
+    op->due_ns = delay_ns > 0 ? time_in(delay_ns) : 0;
     if (waldo_backend_wait_until(
             op->wait, op->due_ns < op->deadline_ns ? op->due_ns : op->deadline_ns) != WALDO_OK) {
         waldo__inmem_end(op, WALDO_ENOMEM, NULL);
@@ -219,6 +229,46 @@ void waldo__inmem_close(waldo_machine *itself, const waldo_backend_call *call,
 void waldo__inmem_abandon(waldo_machine *machine)
 {
     machine_free((waldo__inmem *)machine);
+}
+
+/* ---- commands ---- */
+
+waldo__inmem_exec *waldo__inmem_exec_new(waldo_machine *itself, const waldo_backend_exec *exec,
+                                         const waldo_backend_call *call, waldo_backend_exec_fn done,
+                                         size_t size)
+{
+    waldo__inmem *machine = (waldo__inmem *)itself;
+    waldo__inmem_op *op = waldo__inmem_op_new(machine->type, machine->env, machine, call, size);
+    waldo__inmem_exec *command = (waldo__inmem_exec *)op;
+
+    if (op == NULL) {
+        done(call->userdata, WALDO_ENOMEM, 0, 0, 0, NULL);
+        return NULL;
+    }
+    op->done.exec = done;
+    op->tell = tell_exec;
+    command->on_output = exec->on_output;
+    command->merge = (exec->flags & WALDO_EXEC_MERGE) != 0;
+    if (exec->timeout_ms > 0) {
+        int64_t limit_ns = time_in(waldo__inmem_ns(exec->timeout_ms));
+
+        op->deadline_ns = limit_ns < op->deadline_ns ? limit_ns : op->deadline_ns;
+    }
+    return command;
+}
+
+void waldo__inmem_say(const waldo__inmem_exec *exec, int stream, waldo_str bytes)
+{
+    if (exec->on_output != NULL) {
+        exec->on_output(exec->base.userdata, exec->merge ? 1 : stream, bytes);
+    }
+}
+
+void waldo__inmem_stop(waldo__inmem_op *op, waldo_exec_end end, int signal)
+{
+    op->end = end;
+    op->signal = signal;
+    waldo__inmem_end(op, WALDO_OK, NULL);
 }
 
 /* ---- files ---- */

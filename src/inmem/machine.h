@@ -93,7 +93,20 @@ waldo__inmem_op *waldo__inmem_op_new(const waldo__inmem_class *type, const waldo
                                      waldo__inmem *machine, const waldo_backend_call *call,
                                      size_t size);
 void waldo__inmem_tell_plain(waldo__inmem_op *op);
-void waldo__inmem_tell_exec(waldo__inmem_op *op);
+
+/* A command; may be the first member of something larger. */
+typedef struct waldo__inmem_exec {
+    waldo__inmem_op base; /* first */
+    waldo_output_fn on_output;
+    int merge;
+} waldo__inmem_exec;
+
+/* Its deadline is in force when it sleeps. NULL: out of memory, and done was told. */
+waldo__inmem_exec *waldo__inmem_exec_new(waldo_machine *machine, const waldo_backend_exec *exec,
+                                         const waldo_backend_call *call, waldo_backend_exec_fn done,
+                                         size_t size);
+void waldo__inmem_say(const waldo__inmem_exec *exec, int stream, waldo_str bytes);
+void waldo__inmem_stop(waldo__inmem_op *op, waldo_exec_end end, int signal);
 
 /* It is over; its completion comes later. Only the first end counts; error is taken. */
 void waldo__inmem_end(waldo__inmem_op *op, waldo_status status, waldo_error *error);
@@ -106,7 +119,8 @@ void waldo__inmem_answer(const waldo__inmem_class *type, const waldo_backend_env
                          waldo__inmem *machine, const waldo_backend_call *call,
                          waldo_backend_done_fn done, waldo_status status, waldo_error *error);
 
-int64_t waldo__inmem_now_ns(void);                                     /* of CLOCK_MONOTONIC */
+int64_t waldo__inmem_now_ns(void);   /* of CLOCK_MONOTONIC */
+int64_t waldo__inmem_ns(int64_t ms); /* INT64_MAX: for ever, as what is below 0 or too long */
 void *waldo__inmem_alloc(const waldo__inmem_class *type, size_t size); /* zeroed */
 void waldo__inmem_drop(const waldo__inmem_class *type, const void *block);
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NS_PER_MS INT64_C(1000000)
-
 struct waldo_machine {
     waldo__inmem base; /* first */
     waldo_testing_sandbox *sandbox;
@@ -15,12 +13,10 @@ struct waldo_machine {
 
 /* A command. */
 typedef struct running {
-    waldo__inmem_op base;                 /* first */
+    waldo__inmem_exec base;               /* first */
     const waldo_testing_command *command; /* NULL: the library's own */
-    waldo_output_fn on_output;
     waldo_str output[2];
     waldo__testing_text own[2];
-    int merge;
     int begun; /* output was given */
 } running;
 
@@ -197,7 +193,7 @@ static waldo_status scripted_open(const waldo_backend_env *env, const waldo_back
     op->done.plain = done;
     op->wake = opened;
     *ret_machine = machine;
-    waldo__inmem_sleep(op, sandbox->open_ms * NS_PER_MS);
+    waldo__inmem_sleep(op, waldo__inmem_ns(sandbox->open_ms));
     return WALDO_OK;
 }
 
@@ -226,28 +222,21 @@ static void scripted_set_net(waldo_machine *machine, waldo_net net, const char *
 
 /* ---- commands ---- */
 
-static void stop(waldo__inmem_op *op, waldo_exec_end end, int signal)
-{
-    op->end = end;
-    op->signal = signal;
-    waldo__inmem_end(op, WALDO_OK, NULL);
-}
-
 /* As the script has it. */
 static void end_as_told(running *run)
 {
     const waldo_testing_command *command = run->command;
-    waldo__inmem_op *op = &run->base;
+    waldo__inmem_op *op = &run->base.base;
     waldo_testing_sandbox *sandbox = ((waldo_machine *)op->machine)->sandbox;
     waldo_status status = WALDO_OK;
 
     if (command == NULL) {
-        stop(op, WALDO_EXEC_EXITED, 0);
+        waldo__inmem_stop(op, WALDO_EXEC_EXITED, 0);
     } else if (command->fail < 0) {
         fail_as_told(op, command->fail, "the command"); /* WALDO_ELOST ends the machine, too */
     } else if (command->end > WALDO_EXEC_EXITED || command->signal > 0) {
-        stop(op, command->end != 0 ? command->end : WALDO_EXEC_SIGNALED,
-             command->signal > 0 ? command->signal : 9);
+        waldo__inmem_stop(op, command->end != 0 ? command->end : WALDO_EXEC_SIGNALED,
+                          command->signal > 0 ? command->signal : 9);
     } else {
         for (size_t i = 0; i < command->file_count && status == WALDO_OK; i++) {
             status = waldo_testing_sandbox_put(sandbox, &command->files[i]);
@@ -264,12 +253,13 @@ static void go_on(waldo__inmem_op *op, waldo__inmem_wake why)
     int64_t delay_ms = run->command != NULL ? run->command->delay_ms : 0;
 
     if (why != WALDO__INMEM_DUE) {
-        stop(op, why == WALDO__INMEM_DEADLINE ? WALDO_EXEC_TIMED_OUT : WALDO_EXEC_CANCELLED, 9);
+        waldo__inmem_stop(
+            op, why == WALDO__INMEM_DEADLINE ? WALDO_EXEC_TIMED_OUT : WALDO_EXEC_CANCELLED, 9);
         return;
     }
     for (int i = 0; i < 2 && !run->begun && !op->ended; i++) {
-        if (run->output[i].len > 0 && run->on_output != NULL) {
-            run->on_output(op->userdata, run->merge ? 1 : i + 1, run->output[i]);
+        if (run->output[i].len > 0) {
+            waldo__inmem_say(&run->base, i + 1, run->output[i]);
         }
     }
     if (op->ended) {
@@ -280,8 +270,7 @@ static void go_on(waldo__inmem_op *op, waldo__inmem_wake why)
         return;
     }
     run->begun = 1;
-    waldo__inmem_sleep(op, delay_ms > 0 && delay_ms < INT64_MAX / NS_PER_MS ? delay_ms * NS_PER_MS
-                                                                            : INT64_MAX);
+    waldo__inmem_sleep(op, waldo__inmem_ns(delay_ms));
 }
 
 static void running_drop(waldo__inmem_op *op)
@@ -301,7 +290,7 @@ static waldo_str bytes_of(const char *bytes, size_t len)
 static waldo_status look_up(running *run, const waldo_backend_exec *exec, const char *text,
                             waldo_error **ret_err)
 {
-    waldo_testing_sandbox *sandbox = ((waldo_machine *)run->base.machine)->sandbox;
+    waldo_testing_sandbox *sandbox = ((waldo_machine *)run->base.base.machine)->sandbox;
     waldo_testing_asked *note =
         waldo__testing_note(sandbox, &(waldo_testing_asked){ .kind = WALDO_TESTING_EXEC,
                                                              .text = text,
@@ -323,7 +312,7 @@ static waldo_status look_up(running *run, const waldo_backend_exec *exec, const 
         return WALDO_OK;
     }
     if (!waldo__testing_own(&sandbox->tree, exec->argv, exec->cwd, &run->own[0], &run->own[1],
-                            &run->base.exit_code)) {
+                            &run->base.base.exit_code)) {
         return waldo__testing_unexpected(sandbox, text, exec->cwd, ret_err);
     }
     for (int i = 0; i < 2; i++) {
@@ -335,28 +324,17 @@ static waldo_status look_up(running *run, const waldo_backend_exec *exec, const 
 static void scripted_exec1(waldo_machine *machine, const waldo_backend_exec *exec,
                            const waldo_backend_call *call, waldo_backend_exec_fn done)
 {
-    waldo__inmem_op *op =
-        waldo__inmem_op_new(&type, machine->base.env, &machine->base, call, sizeof(running));
-    running *run = (running *)op;
+    running *run = (running *)waldo__inmem_exec_new(machine, exec, call, done, sizeof(running));
+    waldo__inmem_op *op = (waldo__inmem_op *)run;
     waldo__testing_text text = { 0 };
     waldo_error *error = NULL;
     waldo_status status;
 
-    if (op == NULL) {
-        done(call->userdata, WALDO_ENOMEM, 0, 0, 0, NULL);
+    if (run == NULL) {
         return;
     }
-    op->done.exec = done;
-    op->tell = waldo__inmem_tell_exec;
     op->wake = go_on;
     op->drop = running_drop;
-    run->on_output = exec->on_output;
-    run->merge = (exec->flags & WALDO_EXEC_MERGE) != 0;
-    if (exec->timeout_ms > 0) {
-        int64_t limit = waldo__inmem_now_ns() + exec->timeout_ms * NS_PER_MS;
-
-        op->deadline_ns = limit < op->deadline_ns ? limit : op->deadline_ns;
-    }
     status = check(machine, &error);
     if (status == WALDO_OK) {
         waldo__testing_command_text(&machine->sandbox->tree, exec->argv, &text);
