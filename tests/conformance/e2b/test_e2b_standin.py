@@ -403,8 +403,13 @@ def test_the_end_waits_for_the_pipes(machine):
 
 
 def test_keepalives_and_chunks(machine):
-    found = machine.start("/bin/sleep", "2.5", Keepalive_Ping_Interval="1")
-    assert found.count((0, {"event": {"keepalive": {}}})) == 2
+    began = time.monotonic()
+    connection, response = machine.open({"process": {"cmd": "/bin/sleep", "args": ["600"]}, "stdin": False},
+                                        Keepalive_Ping_Interval="1")
+    assert "start" in one(response)[1]["event"]
+    assert [one(response) for _ in range(2)] == [(0, {"event": {"keepalive": {}}})] * 2
+    assert time.monotonic() - began > 1.9
+    connection.close()
     sizes = [len(base64.b64decode(value["event"]["data"]["stdout"])) for _, value in machine.start(
         "/usr/bin/head", "-c", "200000", "/dev/zero") if "data" in value.get("event", {})]
     assert sum(sizes) == 200000 and max(sizes) == 32768
