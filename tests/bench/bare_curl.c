@@ -357,13 +357,14 @@ static double around_turn(struct client *client, long middle)
             loop_once(client);
         }
 
+        long before = client->requests;
         struct bench_mark start = bench_now();
 
         while (client->running > 0 && !client->failed) {
             loop_once(client);
         }
         cpu_us += bench_since(start).cpu_us;
-        counted += last - first;
+        counted += client->requests - before;
     }
     return cpu_us / (double)counted;
 }

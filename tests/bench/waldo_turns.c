@@ -277,13 +277,14 @@ static double around_turn(struct host *host, long middle)
             drive(host);
         }
 
+        long before = host->requests;
         struct bench_mark start = bench_now();
 
         while (host->running > 0 && !host->failed) {
             drive(host);
         }
         cpu_us += bench_since(start).cpu_us;
-        counted += last - first;
+        counted += host->requests - before;
     }
     return cpu_us / (double)counted;
 }
