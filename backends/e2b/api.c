@@ -112,7 +112,8 @@ static void fill(const void *userdata, const waldo__api_request *request, waldo_
 }
 
 static const waldo__api_rule rules[] = {
-    { 401, E2B_DAEMON, WALDO_EAUTH, "; the sandbox's access token was refused" },
+    { 401, E2B_DAEMON, WALDO_EAUTH,
+      "; the sandbox's access token was refused, or its template has no such user" },
     { 502, E2B_DAEMON, WALDO_ELOST, "; it was killed or paused, or its time was over" },
 };
 

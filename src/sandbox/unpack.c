@@ -198,12 +198,18 @@ static int remove_old(unpacking *un)
     return plane != NULL;
 }
 
+/* A root has no name to be made by (/workspace, /): it is there, or what goes into it says so. */
+static void on_base(void *userdata, waldo_status status, const waldo_error *error)
+{
+    landed(userdata, status == WALDO_EINVAL ? WALDO_OK : status, error);
+}
+
 static int make_base(unpacking *un)
 {
     flight *plane = un->next++ == 0 && strcmp(un->folder, ".") != 0 ? take_off(un, 0, 0) : NULL;
 
     if (plane != NULL) {
-        waldo__files_mkdir(un->sandbox, un->folder, 0, landed, plane);
+        waldo__files_mkdir(un->sandbox, un->folder, 0, on_base, plane);
     }
     return plane != NULL;
 }

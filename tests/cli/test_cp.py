@@ -109,6 +109,7 @@ def test_into_a_sandbox(cp):
     assert cp("cp", str(cp.work / "sub"), ":new").returncode == 0
     assert cp("cp", str(cp.work / "sub" / "tool"), ":sub").returncode == 0
     assert cp("cp", "-", ":deep/file", input="text").returncode == 0
+    assert cp("cp", str(cp.work / "sub" / "tool"), ":/workspace/tool").returncode == 0
     assert cp("cp", str(cp.work / "sub"), ":sub/tool").returncode == 1
 
 

@@ -490,6 +490,14 @@ static void folders(void **state)
     assert_string_equal(out.message, "");
     outcome_free(&out);
     outcome_init(&out);
+    waldo_sandbox_unpack(c->sandbox, "/workspace/", waldo__buf_str(&whole.bytes), took_done, &out);
+    drive(c, &out);
+    assert_string_equal(out.message, "");
+    outcome_free(&out);
+    read_file(c, "sub/f", 0, 10, &out);
+    assert_string_equal(waldo__buf_str(&out.bytes).ptr, "one\n");
+    outcome_free(&out);
+    outcome_init(&out);
     waldo__sandbox_list(c->sandbox, "b", 1, 100, took_infos, &out);
     drive(c, &out);
     assert_string_equal(out.names, "g\nnew\nnew/g\nnew/sub\nnew/sub/f\nsub\nsub/f\n");

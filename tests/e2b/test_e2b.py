@@ -440,7 +440,7 @@ def test_a_token_that_is_refused(empty):
 
 def test_a_user_that_is_not_there(empty):
     done = empty.run("true", ",user=zz")
-    assert done.returncode != 0 and "zz" in done.stderr, done.stderr
+    assert done.returncode != 0 and "zz" in done.stderr and "no such user" in done.stderr, done.stderr
 
 
 # ---- streams ----
