@@ -13,6 +13,7 @@ typedef struct executing {
     waldo_job *job;
     waldo_cancel *cancel;
     int over;
+    int lost; /* its machine, or the stream to it */
     int code;
     int input_open;
     size_t held; /* bytes of block that the command had no room for yet */
@@ -45,14 +46,11 @@ static int code_of_end(const waldo_exec_result *result)
     case WALDO_EXEC_TIMED_OUT:
         complain("timed out after %g seconds", (double)result->timeout_ms / 1000);
         return EXIT_EXEC_TIMEOUT;
-    case WALDO_EXEC_CANCELLED:
-        return was_interrupted() ? EXIT_INTERRUPTED : EXIT_EXEC_FAILED;
     case WALDO_EXEC_OOM:
         complain("the sandbox ran out of memory");
         return EXIT_SIGNAL_BASE + SIGKILL;
-    default:
-        complain("the sandbox was lost");
-        return EXIT_EXEC_FAILED;
+    default: /* cancelled or lost */
+        return was_interrupted() ? EXIT_INTERRUPTED : EXIT_EXEC_FAILED;
     }
 }
 
@@ -73,6 +71,7 @@ static void on_done(void *userdata, waldo_status status, const waldo_exec_result
     terminal_restore(); /* before anything is said */
     e->over = 1;
     e->job = NULL;
+    e->lost = status == WALDO_OK && result->end == WALDO_EXEC_LOST && !was_interrupted();
     if (output_error() == EPIPE && (status != WALDO_OK || result->end != WALDO_EXEC_EXITED)) {
         e->code = EXIT_SIGNAL_BASE + SIGPIPE; /* as if it had itself written to the closed pipe */
     } else {
@@ -125,6 +124,31 @@ static int drive_command(waldo_runtime *rt, executing *e)
         waldo_runtime_dispatch(rt, 0);
     }
     return e->code;
+}
+
+/* The sandbox itself knows why a command was lost. */
+static void on_open_again(void *userdata, waldo_status status, const waldo_error *error)
+{
+    executing *e = userdata;
+
+    e->over = 1;
+    complain("%s", status == WALDO_OK ? "the stream to the sandbox broke, and the command was lost"
+                   : error != NULL    ? waldo_error_message(error)
+                                      : waldo_status_text(status));
+}
+
+/* Where there is a further sandbox, that would be made only to be asked. */
+static void tell_loss(const args *a, waldo_runtime *rt, waldo_sandbox *sandbox, executing *e)
+{
+    if (a->sandboxes[1] != NULL) {
+        complain("the sandbox was lost");
+        return;
+    }
+    e->over = 0;
+    e->input_open = 0;
+    e->held = 0;
+    waldo_sandbox_open(sandbox, on_open_again, e);
+    drive_command(rt, e);
 }
 
 static executing work;
@@ -183,6 +207,9 @@ static int execute(const args *a, waldo_runtime *rt, waldo_sandbox *sandbox, exe
         on_done, e, &e->job, &error);
     code = status == WALDO_OK ? drive_command(rt, e) : told_failure(error, status);
     terminal_restore();
+    if (e->lost) {
+        tell_loss(a, rt, sandbox, e);
+    }
     waldo_error_free(error);
     return code;
 }

@@ -543,7 +543,7 @@ static void on_machine_closed(void *userdata, waldo_status status, const waldo_e
     waldo_sandbox *sandbox = userdata;
 
     if (status != WALDO_OK) {
-        waldo__log(sandbox->env->loop, WALDO_LOG_WARN, "sandbox", "ending a machine of %s: %s",
+        waldo__log(sandbox->env->loop, WALDO_LOG_ERROR, "sandbox", "ending a machine of %s: %s",
                    ops_of(sandbox)->name, waldo_error_message(error));
     }
     sandbox->machine = NULL;

@@ -505,6 +505,24 @@ def test_the_sandbox_vanishes(empty):
     a.finish()
 
 
+def test_a_lost_command_says_why(empty):
+    process = subprocess.Popen([PROGRAM, "exec", "-s", "e2b:", "--", "sleep", "1000"], env={**os.environ, **empty.env},
+                               stderr=subprocess.PIPE, text=True)
+    assert empty.wait(lambda: "sleep 1000" in empty.running())
+    empty.standin.control(vanish="*")
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 125, said
+    assert "the sandbox was lost: " in said and "e2b: the sandbox is gone: it was killed" in said, said
+
+
+def test_a_sandbox_that_cannot_be_ended_is_told(empty):
+    empty.fault("DELETE *", status=500)
+    done = empty.run("echo hi")
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+    assert "ending a machine of e2b: " in done.stderr and "HTTP status 500" in done.stderr, done.stderr
+    empty.waldo("gc")
+
+
 def test_a_saved_one_that_is_gone(cloud):
     a = cloud.host()
     a.good("open")
