@@ -83,10 +83,10 @@ static int end_or_tell(waldo_runtime *rt, const args *a, const waldo_sandbox_inf
     return end_machine(rt, info);
 }
 
-/* Those that were asked for, whoever uses them. */
+/* Those that were asked for, whoever uses them; what others could not list does not matter then. */
 static int end_named(waldo_runtime *rt, const args *a, const machine_list *list)
 {
-    int code = list->code;
+    int code = EXIT_DONE;
 
     for (int i = 0; i < a->rest_count; i++) {
         const waldo_sandbox_info *found = NULL;

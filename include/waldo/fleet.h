@@ -48,7 +48,8 @@ typedef void (*waldo_sandbox_info_fn)(void *userdata, const waldo_sandbox_info *
  * @param each      called once for each machine, from dispatch
  * @param done      called exactly once after the last, from dispatch; may be NULL. A backend that
  *                  fails does not keep the others' machines from being told: the status is then
- *                  the first such failure, and the message begins with the backend's name
+ *                  the first such failure, and the message begins with the backend's name; the
+ *                  log tells of the others
  * @param userdata  given to both
  * Thread: driving. Since: 0.1.
  */

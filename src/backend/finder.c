@@ -134,6 +134,17 @@ void waldo__finder_begin(waldo__finder *finder)
     }
 }
 
+/* It is there; of a name another process may have made one, too, which is seen a while later. */
+static void settle(waldo__finder *finder)
+{
+    if (finder->name == NULL) {
+        finder->fns->ready(finder->owner);
+    } else if (waldo__timer_arm(finder->loop, &finder->settle, waldo__deadline_ns(SETTLE_MS)) !=
+               WALDO_OK) {
+        fail(finder, WALDO_ENOMEM, waldo_status_text(WALDO_ENOMEM));
+    }
+}
+
 void waldo__finder_created(waldo__finder *finder, waldo_status status, const waldo_error *error)
 {
     if (status == WALDO_EUNKNOWN_OUTCOME && !finder->again) {
@@ -144,11 +155,8 @@ void waldo__finder_created(waldo__finder *finder, waldo_status status, const wal
     finder->made = finder->id[0] != '\0';
     if (status != WALDO_OK) {
         finder->fns->failed(finder->owner, status, error);
-    } else if (finder->name == NULL) {
-        finder->fns->ready(finder->owner);
-    } else if (waldo__timer_arm(finder->loop, &finder->settle, waldo__deadline_ns(SETTLE_MS)) !=
-               WALDO_OK) {
-        fail(finder, WALDO_ENOMEM, waldo_status_text(WALDO_ENOMEM));
+    } else {
+        settle(finder);
     }
 }
 
@@ -238,7 +246,9 @@ void waldo__finder_inspected(waldo__finder *finder, waldo_status status, const w
 
 void waldo__finder_reached(waldo__finder *finder, waldo_status status, const waldo_error *error)
 {
-    if (status == WALDO_OK) {
+    if (status == WALDO_OK && finder->value == finder->run) { /* made, though nobody said so */
+        settle(finder);
+    } else if (status == WALDO_OK) {
         finder->fns->ready(finder->owner);
     } else if (status == WALDO_ENOTFOUND) {
         fail(

@@ -35,7 +35,10 @@ static void answered(void *userdata, waldo_status status, const waldo_error *err
 {
     inquiry *ask = userdata;
 
-    if (status != WALDO_OK && ask->status == WALDO_OK) {
+    if (status != WALDO_OK && ask->status != WALDO_OK) {
+        waldo__log(ask->env->loop, WALDO_LOG_ERROR, ask->ops->name, "%s",
+                   waldo__error_text(status, error));
+    } else if (status != WALDO_OK) {
         ask->status = status;
         if (error == NULL) {
             waldo_error_set(&ask->error, status, WALDO_CLASS_BACKEND, "%s: %s", ask->ops->name,

@@ -208,6 +208,27 @@ static void two_of_one_name(void **state)
     assert_int_equal(s.finder.made, 0);
 }
 
+/* The same where the answer to its creation got lost. */
+static void one_of_two_that_is_found(void **state)
+{
+    (void)state;
+    find(&(waldo_backend_spec){ .name = "lab" }, NULL);
+    waldo__finder_looked(&s.finder, WALDO_OK, NULL);
+    waldo__finder_created(&s.finder, WALDO_EUNKNOWN_OUTCOME, NULL);
+    see("i2", "2", LAB("mine1"));
+    waldo__finder_looked(&s.finder, WALDO_OK, NULL);
+    waldo__finder_reached(&s.finder, WALDO_OK, NULL);
+    assert_string_equal(s.asked, "name(lab) create() run(mine1) reach(i2) ");
+    wait();
+    see("i2", "2", LAB("mine1"));
+    see("i1", "1", LAB("theirs"));
+    waldo__finder_looked(&s.finder, WALDO_OK, NULL);
+    waldo__finder_reached(&s.finder, WALDO_OK, NULL);
+    assert_string_equal(s.asked, "name(lab) discard(i2) reach(i1) ready(i1) ");
+    assert_int_equal(s.finder.made, 0);
+    assert_int_equal(s.finder.reached, 1);
+}
+
 static void nobody_of_this_name(void **state)
 {
     (void)state;
@@ -299,6 +320,7 @@ int main(void)
         CASE(an_unknown_outcome),
         CASE(an_outcome_that_is_found),
         CASE(two_of_one_name),
+        CASE(one_of_two_that_is_found),
         CASE(nobody_of_this_name),
         CASE(a_name_that_is_anothers),
         CASE(a_saved_one),

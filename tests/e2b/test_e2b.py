@@ -304,6 +304,20 @@ def test_listed_and_ended(cloud):
     assert cloud.processes() == 3
 
 
+def test_no_failure_of_a_listing_hides_another(cloud):
+    """An engine that is not there keeps nobody from hearing of a key that is refused, or from ending what is named."""
+    host = cloud.host("e2b:,name=lab", "none")
+    host.good("open")
+    host.finish()
+    env = {"DOCKER_HOST": "unix:///nonexistent/engine.sock"}
+    done = cloud.waldo("gc", "@lab", env=env)
+    assert done.returncode == 0 and "ended e2b" in done.stdout and "/nonexistent" in done.stderr, done.stderr
+    assert cloud.wait(lambda: cloud.processes() == 0)
+    cloud.standin.control(key="e2b_another")
+    done = cloud.waldo("ps", env=env)
+    assert done.returncode == 5 and "/nonexistent" in done.stderr and "check the key E2B_API_KEY" in done.stderr
+
+
 def test_paused_and_used(empty):
     """Nothing runs meanwhile; the next use lets it go on, and background commands with it."""
     a = empty.host("e2b:")
