@@ -228,7 +228,8 @@ void waldo__job_too_late(void *userdata)
         return;
     }
     waldo_error_set(&error, WALDO_ELOST, WALDO_CLASS_BACKEND,
-                    "a command was not ended in time by the hand");
+                    "a command was not ended in time: the hand, or what its stream goes through, "
+                    "does not answer");
     waldo__live_lose(job->op.sandbox, error);
     waldo_error_free(error);
 }

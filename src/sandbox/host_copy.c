@@ -118,7 +118,8 @@ static waldo_status take_file(copying *copy, waldo__unpacked_list *list)
 
     if (list->count != 1) {
         return waldo_error_set(&copy->error, WALDO_EPROTO, WALDO_CLASS_BACKEND,
-                               "%s: it is no single file any more", copy->host_path);
+                               "%s: what is to be copied is no file, folder or link (any more)",
+                               copy->host_path);
     }
     split(copy->host_path, &folder, &name);
     own = waldo__strdup(name);

@@ -373,6 +373,15 @@ static int finish_folder(int dir, const char *name, const waldo__unpacked *entry
     return good;
 }
 
+/* A device, a pipe or a socket is for its readers: a file must not take its place. */
+static int is_special(int dir, const char *name)
+{
+    struct stat info;
+
+    return fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(info.st_mode) &&
+           !S_ISLNK(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 static waldo_status make_entry(int root, const waldo__unpacked *entry, int last,
                                waldo_error **ret_err)
 {
@@ -381,7 +390,9 @@ static waldo_status make_entry(int root, const waldo__unpacked *entry, int last,
     int good = dir >= 0;
     waldo_status status = WALDO_OK;
 
-    if (good && last) {
+    if (good && is_special(dir, name)) {
+        status = fail(ret_err, WALDO_EPATH, entry->path, "is neither file, folder nor link");
+    } else if (good && last) {
         good = finish_folder(dir, name, entry);
     } else if (good) {
         good = entry->is_folder      ? make_folder(dir, name)

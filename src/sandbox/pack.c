@@ -98,7 +98,7 @@ static int back(packing *pack)
 static void too_big(packing *pack, const char *name)
 {
     waldo__op_fail(pack->op, WALDO_ETOOBIG,
-                   "archive: %s: the folder holds more than %llu bytes; raise "
+                   "archive: %s: more than %llu bytes in all; raise "
                    "workspace_max_bytes, or name a smaller one",
                    name, (unsigned long long)waldo__archive_max(pack->sandbox));
 }

@@ -103,6 +103,28 @@ def test_nothing_is_written_through_links_of_the_host(cp):
     assert (outside / "tool").read_text() == "mine" and not (to / "sub" / "tool").is_symlink()
 
 
+@pytest.mark.parametrize("what", ["tool", "link"])
+def test_what_is_no_file_is_not_replaced(cp, what):
+    """A pipe here, as /dev/stdout, /dev/null or a socket might be: what it is for would be gone."""
+    fill(cp.work)
+    to = cp.home / "to"
+    os.mkfifo(to)
+    done = cp("cp", f":sub/{what}", str(to))
+    assert done.returncode == 1 and "to: is neither file, folder nor link" in done.stderr and to.is_fifo()
+    assert sorted(os.listdir(cp.home)) == ["to", "work"]
+    folder = cp.home / "folder"
+    (folder / "sub").mkdir(parents=True)
+    os.mkfifo(folder / "sub" / what)
+    done = cp("cp", ":sub", str(folder))
+    assert done.returncode == 1 and "neither file" in done.stderr and (folder / "sub" / what).is_fifo()
+
+
+def test_a_pipe_of_the_sandbox_is_no_file(cp):
+    fill(cp.work)
+    done = cp("cp", ":/dev/null", str(cp.home / "to"))
+    assert done.returncode == 1 and "no file, folder or link" in done.stderr and not (cp.home / "to").exists()
+
+
 def test_into_a_sandbox(cp):
     """It ends with the command, so only that it works is seen here."""
     fill(cp.work)
