@@ -216,7 +216,7 @@ static waldo_status add_response_items(waldo_run *run, const waldo_response *res
         if (waldo__secrets_found(run->rt->secrets, item.raw) || waldo__source_left_out(run, i)) {
             item.raw = WALDO__S("");
         }
-        if (item.kind == WALDO_ITEM_ASSISTANT) {
+        if (item.kind == WALDO_ITEM_ASSISTANT && i >= response->answer_from) {
             waldo__buf_add_str(&run->answer, item.text);
         }
         status = waldo__run_add_items(run, &item, 1);

@@ -421,8 +421,23 @@ static int is_closed(const waldo__json_value *schema)
     return !waldo__json_get_bool(schema, "additionalProperties", 1);
 }
 
+/* Is this no keyword of a schema, or one of these? As words of waldo__schema_is_strict(). */
+static int is_among(const waldo__json_value *at, const waldo__json_value *parent, const char *words)
+{
+    const char *key = waldo__json_key(at), *map = waldo__json_key(parent);
+
+    if (key == NULL || words == NULL ||
+        (map != NULL && (strcmp(map, "properties") == 0 || strcmp(map, "$defs") == 0))) {
+        return 1;
+    }
+    while (*words != '\0' && strcmp(words, key) != 0) {
+        words += strlen(words) + 1;
+    }
+    return *words != '\0';
+}
+
 /* Every object anywhere in it is looked at as if it were a schema: one too many does no harm. */
-static int all_closed(const waldo__json_value *root)
+static int all_closed(const waldo__json_value *root, const char *words)
 {
     const waldo__json_value *at[WALDO__JSON_DEEPEST + 1] = { root };
     size_t depth = 0;
@@ -430,7 +445,8 @@ static int all_closed(const waldo__json_value *root)
     for (;;) {
         const waldo__json_value *below = waldo__json_first(at[depth]);
 
-        if (waldo__json_type_of(at[depth]) == WALDO__JSON_OBJECT && !is_closed(at[depth])) {
+        if ((waldo__json_type_of(at[depth]) == WALDO__JSON_OBJECT && !is_closed(at[depth])) ||
+            (depth > 0 && !is_among(at[depth], at[depth - 1], words))) {
             return 0;
         }
         if (below != NULL && depth < WALDO__JSON_DEEPEST) {
@@ -446,12 +462,12 @@ static int all_closed(const waldo__json_value *root)
     }
 }
 
-int waldo__schema_is_strict(waldo_str schema, waldo_status *ret_status)
+int waldo__schema_is_strict(waldo_str schema, const char *words, waldo_status *ret_status)
 {
     waldo__json *doc = NULL;
     waldo_status status = waldo__json_parse(schema, NULL, &doc, NULL);
     int strict = status == WALDO_OK && waldo__json_get(waldo__json_root(doc), "anyOf") == NULL &&
-                 all_closed(waldo__json_root(doc));
+                 all_closed(waldo__json_root(doc), words);
 
     if (status == WALDO_ENOMEM) {
         *ret_status = status;

@@ -17,10 +17,11 @@ waldo_status waldo__schema_check(const waldo__json_value *schema, const waldo__j
 
 /*
  * Would vendors that hold a model to a schema take this one: does every object in it name all its
- * members as required, and allow no others? When memory was out 0, and *ret_status says so; it is
- * otherwise untouched.
+ * members as required, and allow no others? words: the keywords that they take, each
+ * NUL-terminated, then an empty one; NULL: all. When memory was out 0, and *ret_status says so; it
+ * is otherwise untouched.
  */
-int waldo__schema_is_strict(waldo_str schema, waldo_status *ret_status);
+int waldo__schema_is_strict(waldo_str schema, const char *words, waldo_status *ret_status);
 
 /* Is this a schema a tool may have: valid JSON, an object with "type":"object"? */
 waldo_status waldo__schema_valid(waldo_str schema, waldo_error **ret_err);

@@ -210,7 +210,14 @@ static waldo_status check_whole(waldo__body *body)
                    : waldo__body_fail(body, WALDO_ETRUNCATED,
                                       "the model's answer ended in the middle of its JSON");
     default:
-        return body->sse.events > 0 ? WALDO_OK : fail_preview(body, "neither events nor JSON");
+        if (body->sse.events > 0) {
+            return WALDO_OK;
+        }
+        return waldo__str_starts(waldo__buf_str(&body->preview), ":")
+                   ? waldo__body_fail(body, WALDO_ETRUNCATED,
+                                      "the model's answer ended before its first event: the "
+                                      "server has lost it")
+                   : fail_preview(body, "neither events nor JSON");
     }
 }
 
@@ -388,6 +395,7 @@ waldo_status waldo__answer_finish(waldo__answer *answer, waldo__body *body,
                                       .finish = answer->finish,
                                       .items = answer->at,
                                       .item_count = answer->count,
+                                      .answer_from = answer->answer_from,
                                       .usage = answer->usage,
                                       .request_id = waldo__buf_str(&answer->id) };
     return WALDO_OK;

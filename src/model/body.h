@@ -92,6 +92,7 @@ typedef struct waldo__answer {
     WALDO__VEC(waldo_item); /* with the vendor below */
     int is_finished;
     waldo_finish finish;
+    size_t answer_from; /* as in waldo_response */
     waldo_usage usage;
     waldo__buf vendor;
     waldo__buf id;

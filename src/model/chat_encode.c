@@ -493,7 +493,8 @@ static void write_format(const waldo__chat_quirks *quirks, waldo_str schema,
         waldo__jw_object(writer, "json_schema");
         waldo__jw_str(writer, "name", WALDO__S("answer"));
         waldo__jw_raw(writer, "schema", schema);
-        waldo__jw_bool(writer, "strict", waldo__schema_is_strict(schema, &writer->out->status));
+        waldo__jw_bool(writer, "strict",
+                       waldo__schema_is_strict(schema, NULL, &writer->out->status));
         waldo__jw_end(writer, '}');
     }
     waldo__jw_end(writer, '}');

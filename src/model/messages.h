@@ -106,6 +106,8 @@ struct waldo_reader {
     waldo__block *fast_block; /* that the piece is for */
 };
 
+int waldo__messages_stop_is_known(waldo_str reason);
+
 /* Read one event, or a body that is a whole message. */
 waldo_status waldo__messages_read_event(void *userdata, waldo_str name, waldo_str data);
 waldo_status waldo__messages_read_whole(waldo_reader *reader, waldo_str text);

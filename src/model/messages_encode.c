@@ -113,7 +113,7 @@ static void write_raw(work *w, waldo_str raw)
     waldo__buf_add_str(w->body, raw);
 }
 
-/* Input must be an object; what is none was answered with an error that says so. */
+/* Input must be an object: what is none, and was answered with an error, goes into one. */
 static waldo_status write_call(work *w, waldo_str wire, waldo_str name, waldo_str args)
 {
     waldo_status status = WALDO_OK;
@@ -125,7 +125,13 @@ static waldo_status write_call(work *w, waldo_str wire, waldo_str name, waldo_st
     waldo__buf_puts(w->body, "\",\"name\":\"");
     waldo__json_escape(name, w->body);
     waldo__buf_puts(w->body, "\",\"input\":");
-    waldo__buf_add_str(w->body, is_object ? waldo__str_trim(args) : WALDO__S("{}"));
+    if (is_object || is_blank(args)) {
+        waldo__buf_add_str(w->body, is_object ? waldo__str_trim(args) : WALDO__S("{}"));
+    } else {
+        waldo__buf_puts(w->body, "{\"_raw\":\"");
+        waldo__json_escape(args, w->body);
+        waldo__buf_puts(w->body, "\"}");
+    }
     waldo__buf_puts(w->body, "}");
     return status;
 }

@@ -80,6 +80,19 @@ static waldo_status warn_refused(waldo_reader *reader, const waldo__json_value *
     return status;
 }
 
+/* It ends the answer like any other, but may mean more than that. */
+static waldo_status warn_unknown(waldo_reader *reader)
+{
+    waldo__buf text = WALDO__BUF_WIPED(WORD_MAX + 64);
+    waldo_status status;
+
+    waldo__buf_printf(&text, "the model stopped for a reason that is not known: %s",
+                      waldo__buf_str(&reader->stop).ptr);
+    status = waldo__body_emit(&reader->body, WALDO_DELTA_WARNING, waldo__buf_str(&text));
+    waldo__buf_free(&text);
+    return status;
+}
+
 /* Behind whole arguments, some servers send what stands for none. */
 static waldo_status drop_stray(waldo_reader *reader)
 {
@@ -97,6 +110,7 @@ static waldo_status drop_stray(waldo_reader *reader)
 static waldo_status end_message(waldo_reader *reader, const waldo__json_value *message)
 {
     waldo_str reason = waldo__json_get_str(message, "stop_reason");
+    waldo_status status;
 
     if (reason.len == 0) {
         return WALDO_OK;
@@ -106,7 +120,8 @@ static waldo_status end_message(waldo_reader *reader, const waldo__json_value *m
     if (waldo__str_is(reason, "refusal")) {
         return warn_refused(reader, waldo__json_get(message, "stop_details"));
     }
-    return drop_stray(reader);
+    status = waldo__messages_stop_is_known(reason) ? WALDO_OK : warn_unknown(reader);
+    return status >= 0 ? drop_stray(reader) : status;
 }
 
 /* ---- blocks ---- */

@@ -127,14 +127,18 @@ static void write_thinking(const waldo__messages_quirks *quirks, const char *rea
     waldo__jw_end(writer, '}');
 }
 
-/* A schema that allows more than it names is refused: then the instructions alone tell it. */
+/* What the API can hold a model to: its own clients move all else into descriptions. */
+static const char keywords[] = "type\0properties\0required\0items\0anyOf\0allOf\0enum\0const\0"
+                               "$ref\0$defs\0description\0title\0additionalProperties\0";
+
+/* A schema that says more, or allows more than it names, is told by the instructions alone. */
 static void write_output(const waldo__messages_quirks *quirks, const char *reasoning,
                          waldo_str schema, waldo__json_writer *writer)
 {
     int has_effort =
         !by_budget(quirks) && reasoning != NULL && effort_row(reasoning) < WALDO__COUNT(efforts);
     int has_format = quirks->output_format && schema.len > 0 &&
-                     waldo__schema_is_strict(schema, &writer->out->status);
+                     waldo__schema_is_strict(schema, keywords, &writer->out->status);
 
     if (!has_effort && !has_format) {
         return;

@@ -22,6 +22,8 @@ int waldo__messages_complete(const waldo_reader *reader)
 
 /* ---- why it stopped ---- */
 
+#define CUT_BY_WINDOW "model_context_window_exceeded"
+
 enum { FINISH_BY_CALLS = 0 }; /* the answer's calls tell */
 
 static const struct {
@@ -31,7 +33,18 @@ static const struct {
     { "end_turn", FINISH_BY_CALLS },      { "stop_sequence", FINISH_BY_CALLS },
     { "tool_use", FINISH_BY_CALLS },      { "max_tokens", WALDO_FINISH_LENGTH },
     { "pause_turn", WALDO_FINISH_PAUSE }, { "refusal", WALDO_FINISH_REFUSAL },
+    { CUT_BY_WINDOW, FINISH_BY_CALLS },
 };
+
+int waldo__messages_stop_is_known(waldo_str reason)
+{
+    size_t row = 0;
+
+    while (row < WALDO__COUNT(stops) && !waldo__str_is(reason, stops[row].reason)) {
+        row++;
+    }
+    return row < WALDO__COUNT(stops);
+}
 
 static size_t count_calls(const waldo_reader *reader)
 {
@@ -57,7 +70,7 @@ static waldo_status judge_stop(waldo_reader *reader)
             &reader->body, WALDO_ETRUNCATED,
             "the model's answer ended without its terminal event: the server has lost it");
     }
-    if (waldo__str_is(stop, "model_context_window_exceeded")) {
+    if (waldo__str_is(stop, CUT_BY_WINDOW)) {
         return waldo__body_fail(&reader->body, WALDO_EOVERFLOW,
                                 "the model's answer was cut by its context window: the "
                                 "conversation is too long for the model");

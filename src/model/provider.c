@@ -226,8 +226,6 @@ static waldo_status judge(int http_status, waldo_str headers, const said_parts *
                 (contains(message, "too large for model with") &&
                  contains(message, "context length")))) {
         status = WALDO_EOVERFLOW;
-    } else if (http_status == 429 && contains(message, "request too large")) {
-        status = WALDO_EOVERFLOW;
     } else if ((http_status == 400 || http_status == 404) &&
                contains_any(message, stale_texts, WALDO__COUNT(stale_texts))) {
         status = WALDO_ESTALE;
@@ -243,6 +241,10 @@ static waldo_status judge(int http_status, waldo_str headers, const said_parts *
             waldo__str_is(said->type, by_word[i].word)) {
             status = by_word[i].status;
         }
+    }
+    /* Its code is that of a rate limit, but the same request would never pass. */
+    if (http_status == 429 && status == WALDO_ERATE && contains(message, "request too large")) {
+        status = WALDO_EOVERFLOW;
     }
     if (should_retry == 1 && !waldo_status_retryable(status)) {
         return WALDO_EPROVIDER;

@@ -1,5 +1,6 @@
 /* Reads a Responses answer, streamed or not: bytes in, deltas and at the end items out. */
 #include "base/alloc.h"
+#include "model/history.h"
 #include "model/responses.h"
 
 waldo_status waldo__responses_feed(waldo_reader *reader, waldo_str bytes, waldo_delta_fn delta,
@@ -107,11 +108,21 @@ static waldo_status push_item(waldo_reader *reader, waldo_item item)
     return waldo__answer_push(&reader->answer, item);
 }
 
+/*
+ * The answer begins with the first message that says it is final, else it is the last one: what
+ * models say on their way there is none.
+ */
 static waldo_status make_items(waldo_reader *reader)
 {
+    int is_final = 0;
+
     for (size_t i = 0; i < reader->parts.count; i++) {
         waldo_item item = item_of(reader->parts.at[i]);
 
+        if (item.kind == WALDO_ITEM_ASSISTANT && !is_empty(&item) && !is_final) {
+            reader->answer.answer_from = reader->answer.count;
+            is_final = waldo__wire_raw_says(item.raw, "phase", WALDO__S("final_answer"));
+        }
         if (!is_empty(&item) && push_item(reader, item) != WALDO_OK) {
             return WALDO_ENOMEM;
         }

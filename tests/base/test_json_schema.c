@@ -231,8 +231,36 @@ static void tells_strict_schemas(void **state)
     for (size_t i = 0; i < WALDO__COUNT(rows); i++) {
         waldo_status status = WALDO_OK;
 
-        if (waldo__schema_is_strict(waldo__str(rows[i].schema), &status) != rows[i].strict ||
+        if (waldo__schema_is_strict(waldo__str(rows[i].schema), NULL, &status) != rows[i].strict ||
             status != WALDO_OK) {
+            fail_msg("%s", rows[i].schema);
+        }
+    }
+}
+
+static void tells_schemas_of_few_words(void **state)
+{
+    static const char words[] =
+        "type\0properties\0required\0additionalProperties\0items\0enum\0$defs\0";
+    static const struct {
+        const char *schema;
+        int strict;
+    } rows[] = {
+        { CLOSED("\"a\":{\"type\":\"array\",\"items\":{\"enum\":[\"x\"]}}", "\"a\""), 1 },
+        { CLOSED("\"minimum\":{\"type\":\"integer\"}", "\"minimum\""), 1 },
+        { CLOSED("\"a\":{\"type\":\"integer\",\"minimum\":1}", "\"a\""), 0 },
+        { CLOSED("\"a\":{\"type\":\"array\",\"items\":{\"pattern\":\"x\"}}", "\"a\""), 0 },
+        { "{\"typ\":1}", 0 },
+        { "{\"$defs\":{\"pattern\":{\"type\":\"string\"}}}", 1 },
+        { "{\"$defs\":{\"pattern\":{\"pattern\":\"x\"}}}", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WALDO__COUNT(rows); i++) {
+        waldo_status status = WALDO_OK;
+
+        if (waldo__schema_is_strict(waldo__str(rows[i].schema), words, &status) != rows[i].strict ||
+            !waldo__schema_is_strict(waldo__str(rows[i].schema), NULL, &status)) {
             fail_msg("%s", rows[i].schema);
         }
     }
@@ -245,7 +273,7 @@ int main(void)
         cmocka_unit_test(names_the_place_inside), cmocka_unit_test(names_what_is_missing_or_extra),
         cmocka_unit_test(checks_choices),         cmocka_unit_test(checks_ranges_and_lengths),
         cmocka_unit_test(shortens_what_it_shows), cmocka_unit_test(judges_schemas),
-        cmocka_unit_test(tells_strict_schemas),
+        cmocka_unit_test(tells_strict_schemas),   cmocka_unit_test(tells_schemas_of_few_words),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,13 @@ static const struct {
     { 429, OPENAI("x", "insufficient_quota", "null"), WALDO_EQUOTA, "insufficient_quota" },
     { 429, OPENAI("Request too large for gpt-4 on tokens per min", "tokens", "null"),
       WALDO_EOVERFLOW, "tokens" },
+    /* its code is that of a rate limit, but the same request would never pass */
+    { 429,
+      OPENAI("Request too large for gpt-4o on tokens per min (TPM): Limit 3, Requested 4", "tokens",
+             "\"rate_limit_exceeded\""),
+      WALDO_EOVERFLOW, "rate_limit_exceeded" },
+    { 429, OPENAI("Request too large", "insufficient_quota", "\"insufficient_quota\""),
+      WALDO_EQUOTA, "insufficient_quota" },
     { 500, OPENAI("x", "server_error", "null"), WALDO_EPROVIDER, "server_error" },
     { 503,
       "{\"error\":{\"message\":\"Loading model\",\"type\":\"unavailable_error\","

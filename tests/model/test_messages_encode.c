@@ -323,8 +323,8 @@ static void other_vendors(void **state)
     expect_messages(items, WALDO__COUNT(items),
                     PARTS("user", TEXT("[summary of the conversation so far]\\nthey met"),
                           TEXT("[notice from the host] careful"), "assistant", TEXT("a \\\"b\\\""),
-                          USE("call_1", "functions_run", "{}"), USE(SPACED_ID, "g", "{}"), "user",
-                          TOOL_RESULT("call_1", "no") WRONG,
+                          USE("call_1", "functions_run", "{\"_raw\":\"{\\\"cmd\\\":\"}"),
+                          USE(SPACED_ID, "g", "{}"), "user", TOOL_RESULT("call_1", "no") WRONG,
                           TOOL_RESULT(SPACED_ID, "(no output)") OK, "assistant", TEXT("done"),
                           "user", TEXT("on")));
 }

@@ -289,7 +289,8 @@ static void endings(void **state)
            "~text x\nWALDO_EOVERFLOW the model's answer was cut by its context window: the "
            "conversation is too long for the model\n");
     expect(EVENTS(TEXT_BLOCK(0), TEXT(0, "x"), STOP("something_new"), DONE),
-           "~text x\nassistant x\nfinish answer\n");
+           "~text x\nwarning the model stopped for a reason that is not known: something_new\n"
+           "assistant x\nfinish answer\n");
     expect(EVENTS(TEXT_BLOCK(0), TEXT(0, "x"), DONE), "~text x\nassistant x\nfinish answer\n");
     expect(EVENTS(DONE), "WALDO_EPROVIDER the model server ended its answer without a message or "
                          "a reason\n");
@@ -345,6 +346,9 @@ static void failures(void **state)
            "{\"type\":\"content_bl\n");
     expect(EVENTS("[]"), "WALDO_EPROTO the model server sent JSON that is not an object\n");
     expect_answer(MODEL, SSE, WALDO__S("data: [DONE]\n\n"), LOST);
+    expect_answer(MODEL, SSE, WALDO__S(": keep-alive\n\n: keep-alive\n\n"),
+                  "WALDO_ETRUNCATED the model's answer ended before its first event: the server "
+                  "has lost it\n");
     expect_answer(MODEL, "text/html", WALDO__S("<html>no</html>"),
                   "WALDO_EPROTO the model server answered with HTML: is the URL that of an API? "
                   "(Content-Type \"text/html\"): no\n");

@@ -13,6 +13,9 @@
     "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"],"     \
     "\"additionalProperties\":false}"
 #define LOOSE "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}}"
+#define BOUNDED                                                                                    \
+    "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"minimum\":1}},"            \
+    "\"required\":[\"n\"],\"additionalProperties\":false}"
 #define CHAT(schema, strict)                                                                       \
     "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\","          \
     "\"schema\":" schema ",\"strict\":" strict "}}"
@@ -46,6 +49,10 @@ static const struct {
     { &waldo__responses_ops, "https://api.openai.com/v1", "gpt", NULL, NULL, LOOSE,
       RESPONSES(LOOSE, "false") },
     { &waldo__responses_ops, "https://api.openai.com/v1", "gpt", NULL, NULL, "", NULL },
+    { &waldo__responses_ops, "https://api.openai.com/v1", "gpt", NULL, NULL, BOUNDED,
+      RESPONSES(BOUNDED, "true") },
+    { &waldo__messages_ops, "https://api.anthropic.com/v1", "claude-opus-5-5", NULL, NULL, BOUNDED,
+      NULL },
     { &waldo__messages_ops, "https://api.anthropic.com/v1", "claude-opus-5-5", NULL, NULL, STRICT,
       MESSAGES("") },
     { &waldo__messages_ops, "https://api.anthropic.com/v1", "claude-opus-5-5", NULL, "high", STRICT,

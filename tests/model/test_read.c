@@ -171,6 +171,9 @@ static void broken_answers(void **state)
                   "WALDO_ETRUNCATED the model server answered with an empty body\n");
     expect_answer(MODEL, SSE, WALDO__S("\n\n"),
                   "WALDO_ETRUNCATED the model server answered with an empty body\n");
+    expect_answer(MODEL, SSE, WALDO__S(": OPENROUTER PROCESSING\n\n"),
+                  "WALDO_ETRUNCATED the model's answer ended before its first event: the server "
+                  "has lost it\n");
     expect_answer(MODEL, SSE, WALDO__S("error: {\"message\":\"x\"}\n\n"),
                   "WALDO_EPROTO the model server answered with neither events nor JSON "
                   "(Content-Type \"text/event-stream\"): error: {\"message\":\"x\"}\n");

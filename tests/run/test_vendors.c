@@ -367,6 +367,39 @@ static void in_the_middle_of_a_turn(void **state)
     waldo_runtime_finish(rt);
 }
 
+#define SAYS(id, phase, text)                                                                      \
+    "{\"id\":\"msg_" id "\",\"type\":\"message\",\"role\":\"assistant\",\"status\":\"completed\"," \
+    "\"content\":[{\"type\":\"output_text\",\"text\":\"" text "\",\"annotations\":[]}]" phase "}"
+#define PHASE(name) ",\"phase\":\"" name "\""
+
+/* What a model says on its way there is no part of its answer, and not held to its form. */
+static void the_last_message_is_the_answer(void **state)
+{
+    vendors *v = *state;
+    waldo_runtime *rt = waldo_runtime_new(NULL);
+    waldo_agent *agent = waldo_agent_new(
+        &WALDO_AGENT(.model_object = v->models[RESPONSES],
+                     .output_schema =
+                         "{\"type\":\"object\",\"required\":[\"n\"],\"properties\":{\"n\":{"
+                         "\"type\":\"integer\"}}}"));
+    waldo_run *run = waldo_run_new(rt, agent, NULL);
+
+    turn(v, run, RESPONSES, "one",
+         "[{\"output\":[" SAYS("1", PHASE("commentary"), "I count.") "," SAYS(
+             "2", PHASE("final_answer"), "{\\\"n\\\":") "," SAYS("3", PHASE("final_answer"),
+                                                                 "1}") "]}]",
+         "{\"n\":1}", 1);
+    turn(v, run, RESPONSES, "again",
+         "[{\"output\":[" SAYS("4", "", "I count.") "," SAYS("5", "", "{\\\"n\\\":2}") "]}]",
+         "{\"n\":2}", 2);
+    turn(v, run, RESPONSES, "more",
+         "[{\"output\":[" SAYS("6", PHASE("final_answer"), "{\\\"n\\\":3}") "," SAYS("7", "",
+                                                                                     "") "]}]",
+         "{\"n\":3}", 3);
+    waldo_agent_unref(agent);
+    waldo_runtime_finish(rt);
+}
+
 static void when_it_may_change(void **state)
 {
     vendors *v = *state;
@@ -481,6 +514,7 @@ int main(void)
         cmocka_unit_test_setup(all_the_way_round, fresh),
         cmocka_unit_test_setup(plain_text_all_the_way_round, fresh),
         cmocka_unit_test_setup(in_the_middle_of_a_turn, fresh),
+        cmocka_unit_test_setup(the_last_message_is_the_answer, fresh),
         cmocka_unit_test_setup(when_it_may_change, fresh),
         cmocka_unit_test_setup(thinking_by_budget_behind_other_calls, fresh),
     };

@@ -131,6 +131,7 @@ typedef struct waldo_response {
     size_t item_count;
     waldo_usage usage;
     waldo_str request_id;
+    size_t answer_from; /* texts of items before this one are no part of the answer */
 } waldo_response;
 
 /** State of one response being read; the adapter's own. */

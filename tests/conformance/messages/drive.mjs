@@ -191,6 +191,7 @@ const cases = {
       [{ ...opus, thinking: { type: "enabled", budget_tokens: 4096 } }, /must be greater/],
       [{ ...opus, thinking: { type: "enabled", budget_tokens: 2048 }, tool_choice: { type: "any" } }, /forces tool/],
       [{ ...opus, output_config: { effort: "hard" } }, /effort/],
+      [{ ...opus, output_config: { format: { type: "json_schema", schema: { type: "object" } } } }, /set to false/],
       [{ ...opus, tool_choice: { type: "tool", name: "nope" } }, /not found/],
       [{ ...opus, tools: undefined, tool_choice: { type: "auto" } }, /while providing tools/],
       [{ ...opus, tools: [tools[0], tools[0]] }, /unique/],

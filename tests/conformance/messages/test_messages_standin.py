@@ -68,6 +68,18 @@ def test_the_key_of_x_api_key_wins(messages):
         assert post(messages, body, headers={**VERSION, **headers})[0] == status
 
 
+@pytest.mark.parametrize("part,text", [({"type": "string", "format": "uuid"}, None), ({"anyOf": [{"enum": [1]}]}, None),
+                                       ({"type": "integer", "minimum": 1}, "'minimum' is not supported"),
+                                       ({"type": "object"}, "must be explicitly set to false"),
+                                       ({"items": {"format": "regex"}}, "'format' is not supported")])
+def test_schemas_of_answers_are_judged(messages, part, text):
+    answer = {"type": "object", "properties": {"n": part}, "required": ["n"], "additionalProperties": False}
+    body = {"model": "text", "max_tokens": 9, "messages": ASK,
+            "output_config": {"format": {"type": "json_schema", "schema": answer}}}
+    status, why = post(messages, body)
+    assert (status, text is None or text in json.loads(why)["error"]["message"]) == (400 if text else 200, True)
+
+
 CALL = {"type": "tool_use", "id": "c1", "name": "run", "input": {}}
 RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "done"}]}
 

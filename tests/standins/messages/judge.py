@@ -7,6 +7,7 @@ import re
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "common"))
+import schema  # noqa: E402
 from wire import Refused  # noqa: E402
 
 VERSIONS = ("2023-06-01", "2026-10-21")
@@ -54,6 +55,7 @@ def check(body, vendor, version, issued):
     if vendor == "anthropic":
         check_sampling(body, version)
         check_thinking(body)
+        schema.check(((body.get("output_config") or {}).get("format") or {}).get("schema", {}))
         check_cache(body)
     check_tools(body)
     check_messages(body, vendor, version, issued)
