@@ -131,7 +131,7 @@ def test_what_was_cut_is_not_run(agent, messages):
                     "stop": "max_tokens"}, {"text": "{result}"})
     done = agent("run", "x")
     assert done.returncode == 0 and "JSON" in done.stdout, done.stderr
-    assert messages.requests()[1]["json"]["messages"][1]["content"][0]["input"] == {}
+    assert messages.requests()[1]["json"]["messages"][1]["content"][0]["input"] == {"_raw": '{"cmd":"touch '}
 
 
 @pytest.mark.parametrize("full", [{"text": "and so", "stop": "model_context_window_exceeded"},
