@@ -441,6 +441,13 @@ static waldo_status check_offer(const waldo_sandbox_spec *spec, const waldo__spe
                                entry->text, waldo__net_name(entry->net), ops->name,
                                ops->caps & WALDO_BACKEND_NET_ALL ? " or net=all" : "");
     }
+    if (entry->net == WALDO_NET_HOSTS && spec->hosts[0] == NULL) {
+        return waldo__error_invalid(
+            ret_err,
+            "sandbox \"%s\": net=hosts reaches what the recipe's hosts name, "
+            "and it names none; use net=none",
+            entry->text);
+    }
     /* Where machines differ, parse looks at the options, and each machine is asked. */
     if (entry->min_isolation > ops->isolation && !WALDO__BACKEND_HAS(ops, describe)) {
         return waldo_error_set(ret_err, WALDO_ENOTSUP, WALDO_CLASS_USAGE,

@@ -132,7 +132,7 @@ def test_options_reach_the_provider(empty):
 
 @pytest.mark.parametrize("options,words", [
     ("no/../such template", "character"), (",memory=1g", "template's"), (",user=a b", "user"),
-    (",api=ftp://x", "URL"), (",domain=a/b", "domain"), ("base,attach=i1", "attach")])
+    (",api=ftp://x", "URL"), (",domain=a/b", "domain"), ("base,attach=i1", "attach"), (",net=hosts", "names none")])
 def test_what_cannot_be_is_refused_before_anything_is_asked(empty, options, words):
     done = empty.run("true", options)
     assert done.returncode != 0 and words in done.stderr and empty.lines() == []
