@@ -20,7 +20,7 @@ import pytest
 
 IMAGE = "waldo-test-busybox"
 EMPTY = "waldo-test-empty"
-START_S = 90
+START_S = 120
 # Beside its own runc. Debian's runsc takes the network of a container for the host's where the kernel is 6.11 or newer.
 RUNTIMES = {"crun": [], "runsc": ["--network=none"]}
 HYBRID = pathlib.Path("/sys/fs/cgroup/unified")  # crun starts nothing where it sees both kinds of control groups
@@ -35,7 +35,7 @@ def without_hybrid():
 
 class Connection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=60)
+        super().__init__("localhost", timeout=120)
         self.path = path
 
     def connect(self):
@@ -79,7 +79,7 @@ class Engine:
     def volumes(self):
         return {volume["Name"] for volume in self.ask("GET", "/v1.41/volumes")[1]["Volumes"] or []}
 
-    def wait(self, condition, seconds=30):
+    def wait(self, condition, seconds=120):
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
@@ -123,7 +123,7 @@ class Engine:
         else:
             subprocess.run(["sudo", "-n", "kill", f"-{int(with_signal)}", (self.folder / "pid").read_text().strip()],
                            check=True)
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=120)
         if with_signal == signal.SIGKILL:
             self.end_containerd()
 

@@ -30,7 +30,7 @@ def build(tmp_path, name, *replace):
 
 
 def run(program, cwd, *words, code=0, **env):
-    done = subprocess.run([program, *words], cwd=cwd, capture_output=True, text=True, timeout=120,
+    done = subprocess.run([program, *words], cwd=cwd, capture_output=True, text=True, timeout=180,
                           env={**os.environ, **env})
     assert done.returncode == code, done.stdout + done.stderr
     return done

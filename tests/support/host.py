@@ -2,9 +2,12 @@
 import os
 import pathlib
 import subprocess
+import time
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 TOOL = BUILD / "tests" / "docker" / "durable-tool"
+PATIENCE = 120  # seconds until a hang is one
+GO = "/tmp/go-on"  # lets a command go on that waits
 
 
 class Host:
@@ -40,6 +43,13 @@ class Host:
         over = None if words[2] == "running" else (int(words[2][4:]), int(words[3][5:]))
         return bytes.fromhex(words[-1][1:]), int(words[0][5:]), over
 
+    def heard(self, number, text):
+        """As read, when it has written this and perhaps more."""
+        late = time.monotonic() + PATIENCE
+        while not (found := self.read(number, 0, 100))[0].startswith(text):
+            assert text.startswith(found[0]) and found[2] is None and time.monotonic() < late, found
+        return found
+
     def run(self, cmd):
         words = self.good(f"exec {cmd}").split()
         assert words[0] == "end=1", words
@@ -50,7 +60,7 @@ class Host:
         self.process.communicate()
 
     def finish(self):
-        out, err = self.process.communicate(b"finish\n", timeout=60)
+        out, err = self.process.communicate(b"finish\n", timeout=PATIENCE)
         assert (self.process.returncode, err) == (0, b""), (out, err)
 
 
@@ -61,9 +71,10 @@ def kill_all(hosts):
             host.kill()
 
 
-def count(lines=40):
-    """A command that goes on for a while."""
-    return f"i=0; while [ $i -lt {lines} ]; do echo line $i; i=$((i+1)); sleep 0.05; done; exit 7"
+def count(lines=40, waits=False):
+    """A command that goes on for a while; it waits for GO before the last five lines, if it is told to."""
+    gate = f"until [ $i -ne {lines - 5} ] || [ -e {GO} ]; do sleep 0.05; done; " if waits else ""
+    return f"i=0; while [ $i -lt {lines} ]; do {gate}echo line $i; i=$((i+1)); sleep 0.05; done; exit 7"
 
 
 def counted(lines=40):

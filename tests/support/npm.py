@@ -19,7 +19,7 @@ def install(source):
 
 
 def drive(source, *args):
-    return subprocess.run(["node", str(source / "drive.mjs"), *args], capture_output=True, text=True, timeout=60)
+    return subprocess.run(["node", str(source / "drive.mjs"), *args], capture_output=True, text=True, timeout=180)
 
 
 @functools.cache

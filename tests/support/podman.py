@@ -12,7 +12,7 @@ import pytest
 
 import dockerd
 
-START_S = 60
+START_S = 120
 SEARCH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 # Its runtime, but for limits above what this process may set: Podman asks for the kernel's own maximum, which root may
@@ -83,7 +83,7 @@ class Podman(dockerd.Engine):
 
     def end(self, *_):
         self.process.terminate()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=120)
         subprocess.run(self.command("rm", "-af", "-t", "0"), check=False, capture_output=True)
 
 

@@ -32,11 +32,11 @@ class Standin:
 
     def stop(self):
         self.process.stdin.close()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=120)
         self.process.stdout.close()
 
     def ask(self, method, path, body=b""):
-        connection = http.client.HTTPConnection("127.0.0.1", self.control_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.control_port, timeout=120)
         try:
             connection.request(method, path, body)
             response = connection.getresponse()

@@ -21,11 +21,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 KEY = {"X-API-Key": "e2b_0123456789"}
 CONNECT = "application/connect+json"
 TOKEN = "ab" * 32
+PATIENCE = 120  # seconds until a hang is one
 OURS = pytest.mark.skipif("WALDO_TEST_ENVD" in os.environ, reason="looks at what is only ours")
 
 
 def ask(standin, method, path, body=None, headers=None):
-    connection = http.client.HTTPConnection("127.0.0.1", standin.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", standin.port, timeout=PATIENCE)
     try:
         body = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
         connection.request(method, path, body, headers or {})
@@ -73,7 +74,7 @@ class Machine:
 
     def open(self, message, method="Start", **headers):
         """A stream that is still going on: connection and response."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.standin.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.standin.port, timeout=PATIENCE)
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request("POST", f"/process.Process/{method}", frame(message),
                            {**self.headers, "Content-Type": CONNECT, **more})
@@ -116,6 +117,15 @@ def module(path):
     return made
 
 
+def until(condition):
+    late = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > late:
+            return False
+        time.sleep(0.01)
+    return True
+
+
 @pytest.fixture
 def machine(e2b):
     return Machine(e2b)
@@ -127,7 +137,7 @@ def machine(e2b):
 def test_documented_command_is_byte_exact(machine):
     body = frame({"process": {"cmd": "/bin/bash", "args": ["-l", "-c", "echo hi"]}, "stdin": False})
     assert len(body) == 79 and body[:5] == bytes.fromhex("000000004a")
-    with socket.create_connection(("127.0.0.1", machine.standin.port), 30) as connection:
+    with socket.create_connection(("127.0.0.1", machine.standin.port), PATIENCE) as connection:
         head = "".join(f"{name}: {value}\r\n" for name, value in machine.headers.items())
         connection.sendall((f"POST /process.Process/Start HTTP/1.1\r\nHost: sandbox.e2b.app\r\n{head}"
                             "Connect-Protocol-Version: 1\r\nConnect-Timeout-Ms: 60000\r\n"
@@ -153,9 +163,9 @@ def test_documented_ends(machine):
     assert machine.start("no-such-program")[-2][1]["event"]["end"]["exitCode"] == 127
     late = [(2, {"error": {"code": "deadline_exceeded", "message": "context deadline exceeded"}})]
     assert len(frame(late[0][1])) == 5 + 76
-    assert machine.start("/bin/sleep", "60", Connect_Timeout_Ms="200")[1:] == late
-    assert machine.call("/process.Process/List", {}) == (200, {})
-    assert machine.start("/bin/sleep", "60", Connect_Timeout_Ms="0")[-1:] == late  # and it runs on without a limit
+    assert machine.start("/bin/sleep", "600", Connect_Timeout_Ms="200")[1:] == late
+    assert until(lambda: machine.call("/process.Process/List", {}) == (200, {}))
+    assert machine.start("/bin/sleep", "600", Connect_Timeout_Ms="0")[-1:] == late  # and it runs on without a limit
     assert len(machine.call("/process.Process/List", {})[1]["processes"]) == 1
 
 
@@ -247,11 +257,8 @@ def test_routes(e2b, machine):
     assert status == 502 and json.loads(body) == {
         "sandboxId": machine.id, "message": "The sandbox is running but port is not open", "port": 8000, "code": 502}
     machine.open({"process": {"cmd": "/usr/bin/python3", "args": ["-m", "http.server", "8000"], "cwd": "/usr"}})
-    for _ in range(500):
-        status, _, body = ask(e2b, "GET", "/", None, {"Host": f"8000-{machine.id}.e2b.example"})
-        if status == 200:
-            break
-    assert b"local/" in body
+    assert until(lambda: ask(e2b, "GET", "/", None, {"Host": f"8000-{machine.id}.e2b.example"})[0] == 200)
+    assert b"local/" in ask(e2b, "GET", "/", None, {"Host": f"8000-{machine.id}.e2b.example"})[2]
     machine.kill()
     status, _, body = machine.ask("GET", "/health")
     assert (status, json.loads(body)) == (502, {"sandboxId": machine.id, "message": "The sandbox was not found",
@@ -285,11 +292,7 @@ def test_machines_are_apart(e2b, machine):
 
 
 def gone(pids):
-    for _ in range(1000):
-        if not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]:
-            return True
-        time.sleep(0.01)
-    return False
+    return until(lambda: not [pid for pid in pids if os.path.exists(f"/proc/{pid}")])
 
 
 def pids_of(standin):
@@ -348,11 +351,12 @@ def test_life_at_the_provider(e2b, machine):
     assert ask(e2b, "POST", f"/sandboxes/{machine.id}/connect", b"", KEY)[0] == 400  # the old spelling wants a body
     assert ask(e2b, "POST", f"/v2/sandboxes/{machine.id}/connect", b"", KEY)[0] == 201
     assert len(machine.call("/process.Process/List", {})[1]["processes"]) == 1
-    assert machine.sh("sleep 1000 >/dev/null 2>&1 & sleep 0.3; kill -STOP $!")[1]["exited"]
+    assert machine.sh("sleep 1000 >/dev/null 2>&1 & until [ $(cat /proc/$!/comm) = sleep ]; do :; done; kill -STOP $!")[1][
+        "exited"]
     assert ask(e2b, "POST", f"/sandboxes/{machine.id}/pause", {}, KEY)[0] == 204
     assert ask(e2b, "POST", f"/sandboxes/{machine.id}/resume", {}, KEY)[0] == 201
-    states = machine.sh("ps -C sleep -o state=")[0].split()
-    assert sorted(states) == ["S", "T"]  # what it had stopped itself stays so
+    # What it had stopped itself stays so.
+    assert until(lambda: sorted(machine.sh("ps -C sleep -o state=")[0].split()) == ["S", "T"])
     e2b.control(no_v2=True)
     assert ask(e2b, "POST", "/v2/sandboxes", {"templateID": "base"}, KEY)[0] == 404
     assert ask(e2b, "POST", "/sandboxes", {"templateID": "nope"}, KEY)[0] == 404
@@ -372,13 +376,16 @@ def test_labels_are_found(e2b):
 # --- processes -----------------------------------------------------------------------------------------------
 
 def test_streams_keep_their_promises(machine):
-    connection, response = machine.open({"process": {"cmd": "/bin/sh", "args": [
-        "-c", "read a; echo lost; read a; echo seen; exit 7"]}})
+    # It goes on when what it has said was taken from the pipe.
+    script = ("import array, fcntl, termios, time; left = array.array('i', [1]); input(); print('lost', flush=True)\n"
+              "while left[0]: time.sleep(0.01); fcntl.ioctl(1, termios.FIONREAD, left)\n"
+              "open('/tmp/said', 'w').close(); input(); print('seen'); exit(7)")
+    connection, response = machine.open({"process": {"cmd": "/usr/bin/python3", "args": ["-c", script]}})
     pid = one(response)[1]["event"]["start"]["pid"]
     connection.close()  # nobody listens, and the process lives on
     say = {"process": {"pid": pid}, "input": {"stdin": "eAo="}}
     assert machine.call("/process.Process/SendInput", say) == (200, {})
-    time.sleep(0.3)
+    assert until(lambda: machine.call("/filesystem.Filesystem/Stat", {"path": "/tmp/said"})[0] == 200)
     connection, response = machine.open({"process": {"pid": pid}}, "Connect")
     assert one(response)[1]["event"] == {"start": {"pid": pid}}
     machine.call("/process.Process/SendInput", say)
@@ -448,15 +455,12 @@ def test_answers_are_packed_when_asked(machine):
 @OURS
 def test_a_broken_upload_leaves_a_part(machine):
     machine.ask("POST", "/files?path=f", b"whole content", Content_Type="application/octet-stream")
-    with socket.create_connection(("127.0.0.1", machine.standin.port), 30) as connection:
+    with socket.create_connection(("127.0.0.1", machine.standin.port), PATIENCE) as connection:
         head = "".join(f"{name}: {value}\r\n" for name, value in machine.headers.items())
         connection.sendall(f"POST /files?path=f HTTP/1.1\r\nHost: x\r\n{head}Content-Type: application/octet-stream\r\n"
                            "Content-Length: 100\r\n\r\nhalf".encode())
     machine.standin.wait(aborted=1)
-    for _ in range(500):
-        if machine.ask("GET", "/files?path=f")[2] == b"half":
-            return
-    raise AssertionError("the file is not as it was left")
+    assert until(lambda: machine.ask("GET", "/files?path=f")[2] == b"half")
 
 
 # --- faults --------------------------------------------------------------------------------------------------
@@ -507,9 +511,15 @@ def test_faults_of_bytes(machine):
     with pytest.raises(struct.error):
         broken(machine, end_at=3)
     machine.standin.control(faults=[{"on": START, "stall_at": 20}])
-    released = threading.Timer(0.3, lambda: machine.standin.control(release=True))
-    released.start()
+    standin, asked = machine.standin, len(machine.standin.requests())
+
+    def release():
+        standin.wait(requests=asked + 1)
+        standin.control(release=True)
+    releaser = threading.Thread(target=release)
+    releaser.start()
     assert machine.start("/bin/true")[-1] == (2, {})
+    releaser.join()
     with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
         broken(machine, vanish_at=40)
     assert machine.ask("GET", "/health")[0] == 502 and machine.standin.ask("GET", "/_processes") == b"0"
@@ -530,7 +540,7 @@ def test_faults_of_answers(e2b, machine):
         status, headers, _ = ask(e2b, "POST", "/v2/sandboxes", {"templateID": "base"}, KEY)
         assert (status, headers["Retry-After"]) == (429, "3")
     e2b.control(faults=[{"on": START, "status": 500, "after": True}])  # it has run nevertheless
-    connection = http.client.HTTPConnection("127.0.0.1", e2b.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", e2b.port, timeout=PATIENCE)
     connection.request("POST", "/process.Process/Start", frame({"process": {"cmd": "/bin/touch", "args": ["/tmp/ran"]},
                                                                 "stdin": False}),
                        {**machine.headers, "Content-Type": CONNECT})

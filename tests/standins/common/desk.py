@@ -2,7 +2,7 @@
 
     POST /_control  an order as JSON: what it may hold, each stand-in says
     GET /_requests  every request as JSON; GET /_requests/count; GET /_requests/N/body  the raw bytes of one
-    GET /_wait?requests=N&aborted=N  returns when so many came / were left by the peer, 504 after 20 s
+    GET /_wait?requests=N&aborted=N  returns when so many came / were left by the peer, 504 after 60 s
     POST /_reset    forgets all of this
 """
 import base64
@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.parse
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Desk:

@@ -171,7 +171,7 @@ class Machine:
         for pid in inner or [self.process.pid]:
             send_signal(pid, signal.SIGKILL)
         try:
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

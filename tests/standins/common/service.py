@@ -119,21 +119,22 @@ class Handler(http1.Peer):
             return send.send(self.request, status, headers, answer, {"length": True}, lambda: True)
         record = {"method": method, "path": target, "headers": headers, "raw": raw,
                   "connection": "%s:%d" % self.client_address[:2], "on_connection": self.served}
+        released = STATE.released()  # before anybody can know of the request: what is released then is this one, too
         STATE.received(record)
         try:
-            return self.answer(method, target, headers, low, raw)
+            return self.answer(method, target, headers, low, raw, released)
         except (send.Gone, OSError):
             STATE.left(record)
             raise
 
-    def answer(self, method, target, headers, low, raw):
+    def answer(self, method, target, headers, low, raw, released):
         try:
             status, kind, body, reply = self.judge(method, target, headers, low, raw)
         except Refused as why:
             status, kind, reply = why.status, "application/json", {"length": True}
             body = dump(STATE.service.refusal(why, "req_%d" % len(STATE.requests)))
         out = {"Content-Type": kind, STATE.service.id_header: "req_%d" % len(STATE.requests)}
-        return send.send(self.request, status, out, send.framed(body, reply), reply, STATE.released())
+        return send.send(self.request, status, out, send.framed(body, reply), reply, released)
 
     def judge(self, method, target, headers, low, raw):
         """Status, content type, body and switches of the answer."""

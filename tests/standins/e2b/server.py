@@ -18,7 +18,7 @@ Python on port 49999. With FILE, a build of the provider's own envd, that one ru
                     GET /_requests/N/body; with ?vm=ID&on=METHOD+PATH (may hold *) only those
     GET /_processes the number of processes in all machines, bubblewrap and envd (3 a machine) among them;
                     GET /_processes/list
-    GET /_wait?requests=N&aborted=N&processes=N  returns when it is so, 504 after 20 s
+    GET /_wait?requests=N&aborted=N&processes=N  returns when it is so, 504 after 60 s
     POST /_reset    ends all machines and forgets all of this
 """
 import fnmatch

@@ -30,7 +30,7 @@ class Vm(machines.Machine):
         """Tell envd what it must know; returns when it runs."""
         connection = self.reach()
         with connection.request:
-            connection.request.settimeout(30)
+            connection.request.settimeout(60)
             headers = [("Host", "envd"), ("Content-Type", "application/json"), ("X-Access-Token", self.old or "")]
             message |= {"accessToken": self.token} if self.token else {}
             connection.ask("POST", "/init", headers, json.dumps(message).encode())
@@ -40,7 +40,7 @@ class Vm(machines.Machine):
 
     def reach(self):
         """A connection to envd; one that is not ours takes a while until it listens."""
-        late = time.monotonic() + 30
+        late = time.monotonic() + 60
         while True:
             try:
                 return machines.Connection(self, self.daemon_port)

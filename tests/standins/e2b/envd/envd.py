@@ -138,7 +138,8 @@ def start_interpreter():
     home = {"cwd": user.pw_dir, "env": {"PATH": os.environ["PATH"], "HOME": user.pw_dir, **process.ENVIRONMENT}}
     program = str(pathlib.Path(__file__).with_name("interpreter.py"))
     subprocess.Popen(["/usr/bin/python3", "-B", program], **home, **users.credentials(user))
-    for _ in range(500):
+    late = time.monotonic() + 60
+    while time.monotonic() < late:
         with contextlib.suppress(OSError):
             return socket.create_connection(("127.0.0.1", 49999)).close()
         time.sleep(0.01)

@@ -16,6 +16,7 @@ import users
 from connect import Failure, octets, text_of
 
 PIPE_CHUNK, PTY_CHUNK = 32768, 16384
+PIPE_MAX = 65536  # that it holds
 REMEMBERED_S = 30
 WRAPPER = '{ echo 100 >/proc/$$/oom_score_adj; } 2>/dev/null; exec "${@}"'
 WAITING = 64  # chunks that wait for a listener before the reading of output stops
@@ -49,7 +50,7 @@ class Process:
         self.config, self.tag = config, tag
         self.listeners, self.over = [], None
         self.output_over = threading.Event()  # at the end of every stream, or when a signal is to end it
-        self.late = False
+        self.late = self.dead = False
         self.terminal = self.input = None
         self.input_lock = threading.Lock()
         cwd = filesystem.resolve(user, config.get("cwd") or "")
@@ -109,8 +110,12 @@ class Process:
         threading.Thread(target=self.wait, daemon=True).start()
 
     def read(self, fd, kind, size):
-        while self.over is None:
-            if not select.select([fd], [], [], 0.5)[0]:
+        last = PIPE_MAX  # bytes, behind its end
+        while self.over is None and last > 0:
+            dead = self.dead  # all that it wrote is there
+            if not select.select([fd], [], [], 0 if dead else 0.1)[0]:
+                if dead:
+                    break  # others hold it still
                 continue
             try:
                 data = os.read(fd, size)
@@ -118,6 +123,7 @@ class Process:
                 break
             if not data:
                 break
+            last -= len(data) if dead else 0
             for listener in list(self.listeners):  # nobody listens: the output is lost
                 listener.put({"data": {kind: text_of(data)}})
         with lock:
@@ -132,8 +138,9 @@ class Process:
         code = self.child.wait()
         if self.timer:
             self.timer.cancel()
+        self.dead = True
         for reader in self.readers:  # what it wrote before it was killed
-            reader.join(0.1)
+            reader.join(10)  # longer only where nobody reads
         event = {"exitCode": code, "exited": True, "status": f"exit status {code}", "error": f"exit status {code}"}
         if code < 0:
             says = f"signal: {SIGNALS.get(-code, -code)}"
