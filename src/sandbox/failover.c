@@ -243,6 +243,8 @@ static void on_snapshot(void *userdata, waldo_status status, waldo_str archive,
         f->snapshot_len = archive.len;
         f->snapshot_ns = f->taking_ns;
         waldo__live_news(sandbox, "snapshot", "%zu", archive.len);
+        waldo__log(sandbox->env->loop, WALDO_LOG_DEBUG, "sandbox", "a snapshot of %zu bytes",
+                   archive.len);
     } else if (status == WALDO_ETOOBIG && !f->told_too_big) {
         f->told_too_big = 1;
         waldo__live_news(sandbox, "unsaved",

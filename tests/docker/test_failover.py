@@ -3,7 +3,7 @@ import pytest
 
 from dockerd import IMAGE
 from failover import go_on, kill_local, notices, wait_for
-from program import Sleep, call
+from program import PATIENCE, Sleep, call
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_one_that_is_refused_is_passed_over_in_front_and_behind(waldo, engine, c
                           "docker:no-such-image", "-s", f"docker:{IMAGE}", "go", env={"DOCKER_HOST": engine.url})
     wait_for(sleep, process)
     kill_local(process, sleep)
-    out, err = (text.decode() for text in process.communicate(timeout=120))
+    out, err = (text.decode() for text in process.communicate(timeout=PATIENCE))
     assert process.returncode == 0 and "here" in out, err
     assert err.count("refused: docker: no machine: ") == 2 and "no-such-image" in err
     assert engine.wait(lambda: not engine.containers()), engine.containers()
@@ -47,6 +47,6 @@ def test_when_none_is_left(waldo, engine, chat, kill_container):
                           "go", env={"DOCKER_HOST": engine.url})
     wait_for(sleep, process)
     kill_container(process, sleep)
-    out, err = (text.decode() for text in process.communicate(timeout=120))
+    out, err = (text.decode() for text in process.communicate(timeout=PATIENCE))
     assert process.returncode == 0 and "no other machine could take its place" in out, err
     assert notices(chat.requests()[-1]) == []

@@ -3,7 +3,7 @@ import pytest
 
 from dockerd import IMAGE
 from failover import go_on, kill_local, notices, wait_for
-from program import Sleep, call
+from program import PATIENCE, Sleep, call
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_lost_by_name_when_the_next_has_no_room(waldo, chat, e2b, place):
     process = waldo.start("run", "-m", f"chat:{chat.url}#none", "-s", "local:", "-s", text, "go", env=env)
     wait_for(sleep, process)
     kill_local(process, sleep)
-    out, err = (text.decode() for text in process.communicate(timeout=120))
+    out, err = (text.decode() for text in process.communicate(timeout=PATIENCE))
     assert process.returncode == 0 and "no other machine could take its place" in out, err
     assert notices(chat.requests()[-1]) == []
     empty(e2b)

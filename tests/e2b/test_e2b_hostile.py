@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from host import GO
 from test_e2b import CREATE, KEY, SEND, START, cloud, empty, make, pytestmark  # noqa: F401 (fixtures)
 from test_e2b_faults import KILL_ATTACH
 
@@ -52,13 +53,13 @@ def test_streams_out_of_order(empty, events):
 
 def test_a_pause_that_fails(empty):
     """Its time goes on being extended."""
-    a = empty.host("e2b:,lease=3")
+    a = empty.host("e2b:,lease=12")
     a.good("open")
     empty.fault("POST /sandboxes/*/pause", status=500)
     assert "500" in a.ask("pause")
 
     before = len(empty.lines())
-    assert a.run("sleep 3; echo here") == "here\n"
+    assert a.run("sleep 6; echo here") == "here\n"
     assert any(line.endswith("/timeout") for line in empty.lines()[before:])
     a.good("close")
 
@@ -66,10 +67,16 @@ def test_a_pause_that_fails(empty):
 def test_a_stream_that_breaks_while_the_network_is_changed(empty):
     a = empty.host("e2b:,user=root")
     a.good("open")
-    a.start(f"sleep 1.5; {KILL_ATTACH}")
+    a.start(f"until [ -e {GO} ]; do sleep 0.05; done; {KILL_ATTACH}")
     a.run("sleep 1.1")
-    empty.fault("PUT /sandboxes/*/network", wait_ms=2000)
-    a.ask("net all")
+    empty.fault("PUT /sandboxes/*/network", stall_headers=True)
+    streams = len(empty.asked(START))
+    a.say("net all")
+    assert empty.wait(lambda: any(line.startswith("PUT ") for line in empty.lines()))
+    empty.touch(GO)
+    assert empty.wait(lambda: len(empty.asked(START)) > streams)
+    empty.standin.control(release=True)
+    a.hear()
     assert a.run("echo here") == "here\n"
     brought = {line for line in empty.lines() if "path=" in line}
     assert len(brought) == 3  # none under a name that commands could know

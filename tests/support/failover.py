@@ -4,7 +4,7 @@ import pathlib
 import signal
 import time
 
-from program import Sleep, call
+from program import PATIENCE, Sleep, call
 
 
 def kill_local(process, sleep):
@@ -20,6 +20,16 @@ def wait_for(sleep, process):
     while not sleep.processes():
         assert process.poll() is None, process.communicate()[1].decode()
         time.sleep(0.02)
+
+
+def until_snapshot(process):
+    """What it says until the workspace of a round is held in memory."""
+    said = ""
+    while "a snapshot of" not in said:
+        line = process.stderr.readline().decode()
+        assert line, said
+        said += line
+    return said
 
 
 def texts(request, role=None):
@@ -38,26 +48,28 @@ def go_on(waldo, chat, folder, first, second, kill, env):
     (project / "readme").write_text("from the host\n")
     sleep, kept = Sleep(), Sleep()
     log = "echo x >> runs; chmod 640 runs; ln -s runs link"
-    chat.queue(call(call_id="c1", cmd=log),
-               call(call_id="c2", cmd=kept.words, yield_time_ms=0),
-               # Late, so that the snapshot of the round before is whole.
-               {**call(call_id="c3", cmd=f"echo x >> runs; {sleep.words}"), "stall_at": 20, "stall_ms": 1500},
+    chat.queue({"calls": [*call(call_id="c1", cmd=log)["calls"],
+                          *call(call_id="c2", cmd=kept.words, yield_time_ms=0)["calls"]]},
+               {**call(call_id="c3", cmd=f"echo x >> runs; {sleep.words}"), "stall_at": 20},
                call(call_id="c4", cmd="cat readme link; stat -c %a runs; readlink link; ls"),
                {"text": "{result}"})
-    process = waldo.start("run", "-m", f"chat:{chat.url}#none", "-s", first, "-s", second, "-w", str(project),
-                          "--patch", str(patch), "go", env=env)
+    process = waldo.start("run", "-v", "-m", f"chat:{chat.url}#none", "-s", first, "-s", second, "-w", str(project),
+                          "--patch", str(patch), "go", env=env, bufsize=0)
+    said = until_snapshot(process)
+    chat.wait(requests=2)
+    chat.control(release=True)
     wait_for(sleep, process)
     kill(process, sleep)
-    out, err = (text.decode() for text in process.communicate(timeout=120))
-    assert process.returncode == 0, err
+    out, err = (text.decode() for text in process.communicate(timeout=PATIENCE))
+    assert process.returncode == 0, said + err
     assert "from the host\nx\n640\nruns\nlink\nreadme\nruns\n" in out, err
     names = [text.partition(":")[0] for text in (first, second)]
     assert "lost: " in err and f"moved: The sandbox ({names[0]}) was lost" in err
     asked = chat.requests()
-    assert len(asked) == 5
-    assert [len(notices(request)) for request in asked] == [0, 0, 0, 1, 1]
-    told, = notices(asked[3])
-    assert texts(asked[3])[-1] == told and "outcome unknown" in texts(asked[3])[-2]
+    assert len(asked) == 4
+    assert [len(notices(request)) for request in asked] == [0, 0, 1, 1]
+    told, = notices(asked[2])
+    assert texts(asked[2])[-1] == told and "outcome unknown" in texts(asked[2])[-2]
     assert f"Another one ({names[1]}) has taken its place" in told and "gone: 1." in told
     assert "/workspace is as it was" in told
     for line in ("+x", "+++ b/runs"):
