@@ -79,7 +79,7 @@ def test_a_conflict_changes_nothing_and_is_told(agent, chat, work):
     chat.wait(requests=2)
     (work / "a.txt").write_text("three\n")
     chat.control(release=True)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=120)
     patch, = agent.temp.iterdir()
     assert process.returncode == 1, errors
     assert b"not applied" in errors and str(patch).encode() in errors
@@ -177,6 +177,6 @@ def test_a_signal_ends_all(agent, chat, services):
     process = agent.start("run", "--each", "services/*", "x", cwd=services)
     sleep.wait(3)
     process.terminate()
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=120) == 130
     process.communicate()
     sleep.wait(0)

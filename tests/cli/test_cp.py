@@ -140,7 +140,7 @@ def test_standard_output_that_is_closed(cp):
     process = cp.start("cp", ":big", "-")
     assert process.stdout.read(10) == b"x" * 10
     process.stdout.close()
-    assert process.wait(timeout=60) == 1 and process.stderr.read() == b""
+    assert process.wait(timeout=120) == 1 and process.stderr.read() == b""
     process.stderr.close()
 
 

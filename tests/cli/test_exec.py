@@ -10,7 +10,7 @@ import subprocess
 import termios
 
 import pytest
-from program import Sleep
+from program import PATIENCE, Sleep
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_signal_becomes_a_code(sandbox):
 
 def test_a_timeout_ends_the_tree(sandbox):
     sleep = Sleep()
-    done = sandbox("exec", "--timeout", "0.5", "--", "sh", "-c", f"echo begun; setsid {sleep.words} & {sleep.words}")
+    done = sandbox("exec", "--timeout", "8", "--", "sh", "-c", f"echo begun; setsid {sleep.words} & {sleep.words}")
     assert (done.returncode, done.stdout) == (124, "begun\n") and "timed out" in done.stderr
     sleep.wait(0)
 
@@ -110,12 +110,13 @@ def test_a_command_that_reads_late_gets_everything(sandbox, tmp_path):
                        stdin=subprocess.PIPE) as process:
         os.set_blocking(process.stdin.fileno(), False)
         sent = 0
-        while select.select([], [process.stdin], [], 1)[1]:  # until the queue and the pipe are full, and stay so
+        # Until the queue and the pipe are full, and stay so.
+        while select.select([], [process.stdin], [], 1 if sent >= 4 << 20 else PATIENCE)[1]:
             sent += os.write(process.stdin.fileno(), data[sent:sent + 65536])
         assert 4 << 20 <= sent < 8 << 20
         (work / "go").write_text("go\n")
         os.set_blocking(process.stdin.fileno(), True)
-        out, errors = process.communicate(data[sent:], timeout=60)
+        out, errors = process.communicate(data[sent:], timeout=PATIENCE)
     assert process.returncode == 0, errors
     assert out.split()[0].decode() == hashlib.sha256(data).hexdigest()
 
@@ -130,7 +131,7 @@ def test_input_from_a_file_and_from_a_closed_descriptor(sandbox, tmp_path):
     with open(tmp_path / "in", "rb") as file:
         assert sandbox("exec", "-i", "--", "cat", stdin=file, text=False).stdout == noise(1000)
     command = ["sh", "-c", 'exec "$@" <&-', "sh", *sandbox.command("exec", "-i", "--", "cat")]
-    done = subprocess.run(command, capture_output=True, env=sandbox.env, timeout=60)
+    done = subprocess.run(command, capture_output=True, env=sandbox.env, timeout=PATIENCE)
     assert (done.returncode, done.stdout) == (0, b""), done.stderr
 
 
@@ -150,7 +151,7 @@ def test_a_reader_that_leaves_ends_the_command(sandbox):
     with sandbox.start("exec", "--", "sh", "-c", f"{sleep.words} & yes") as process:
         assert process.stdout.read(2) == b"y\n"
         process.stdout.close()
-        assert process.wait(timeout=60) == 128 + signal.SIGPIPE
+        assert process.wait(timeout=PATIENCE) == 128 + signal.SIGPIPE
         assert process.stderr.read() == b""
     sleep.wait(0)
 
@@ -203,7 +204,7 @@ def test_a_signal_ends_everything(sandbox, number):
     with sandbox.start("exec", "--", "sh", "-c", f"{sleep.words} & {sleep.words}") as process:
         sleep.wait(2)
         process.send_signal(number)
-        assert process.wait(timeout=60) == 130
+        assert process.wait(timeout=PATIENCE) == 130
     sleep.wait(0)
 
 
@@ -212,7 +213,7 @@ def test_a_command_that_ignores_the_end_is_killed(sandbox):
     with sandbox.start("exec", "--", "sh", "-c", f"trap '' TERM INT HUP; {sleep.words}; {sleep.words}") as process:
         sleep.wait(1)
         process.terminate()
-        assert process.wait(timeout=60) == 130
+        assert process.wait(timeout=PATIENCE) == 130
     sleep.wait(0)
 
 
@@ -223,7 +224,7 @@ def test_the_second_signal_leaves_at_once(sandbox):
         process.terminate()
         assert process.stderr.readline() == b"\n" and b"once more" in process.stderr.readline()
         process.terminate()
-        assert process.wait(timeout=60) == 130
+        assert process.wait(timeout=PATIENCE) == 130
     sleep.wait(0)
 
 
@@ -244,5 +245,5 @@ def test_an_ignored_signal_stays_ignored(sandbox):
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGTERM)
         assert b"stopping" in process.stderr.read()
-        assert process.wait(timeout=60) == 130
+        assert process.wait(timeout=PATIENCE) == 130
     sleep.wait(0)

@@ -52,7 +52,7 @@ def quickstart(machine, *args, answer="", **env):
     env = {"PATH": f"{machine}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(machine), "LC_ALL": "C.UTF-8",
            "WALDO_MODEL": "chat:http://127.0.0.1:1/v1#m", **env}
     return subprocess.run(["sh", machine / "tree" / "examples" / "quickstart.sh", *args], input=answer, text=True,
-                          cwd=machine / "work", capture_output=True, timeout=60, env=env)
+                          cwd=machine / "work", capture_output=True, timeout=120, env=env)
 
 
 def calls(machine):

@@ -229,7 +229,7 @@ def test_a_closed_pipe_ends_the_run_and_its_commands(agent, chat):
     process = agent.start("run", "x", stdout=write)
     os.close(write)
     os.close(read)
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=120) == 1
     process.stderr.close()
     sleep.wait(0)
 
@@ -253,7 +253,7 @@ def test_closed_descriptors_do_no_harm(agent, chat):
     chat.queue(call(cmd="echo fine"), {"text": "{result}"})
     command = [str(word) for word in agent.command("run", "x")]
     done = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, text=True,
-                          env=agent.env, timeout=60)
+                          env=agent.env, timeout=120)
     assert done.returncode == 0 and "fine" in done.stdout, done.stderr
 
 

@@ -15,7 +15,7 @@ OPTION = re.compile(r"^  (?:-(\w),|   ) --([a-z-]+)", re.M)
 
 
 def program(*words, **more):
-    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=60, **more)
+    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=120, **more)
 
 
 def options(command):

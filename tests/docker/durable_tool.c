@@ -2,9 +2,9 @@
  * usage: durable-tool SANDBOX STATE
  * A host of a machine that outlives it, told what to do by lines on standard input; each is
  * answered by one line (output is in hex). STATE is a file with the saved bytes: they are used when
- * it is there. Commands: open, save, start CMD, read NUMBER OFFSET MS, write NUMBER TEXT, eof
- * NUMBER, cancel NUMBER, list, exec CMD, changes, pause, resume, url PORT, net none|all|HOST,
- * detach, close, check SANDBOX, finish.
+ * it is there. Commands: open, save, start CMD, read NUMBER OFFSET MS, follow NUMBER OFFSET MS (OK
+ * first, then what read says), write NUMBER TEXT, eof NUMBER, cancel NUMBER, list, exec CMD,
+ * changes, pause, resume, url PORT, net none|all|HOST, detach, close, check SANDBOX, finish.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -144,7 +144,7 @@ static void start(const char *cmd)
     }
 }
 
-static void read_on(const char *line)
+static void read_on(const char *line, int says_so)
 {
     outcome out = { 0 };
     waldo_error *error = NULL;
@@ -158,6 +158,10 @@ static void read_on(const char *line)
     if (status != WALDO_OK) {
         refused(status, error);
         return;
+    }
+    if (says_so) {
+        printf("OK\n");
+        fflush(stdout);
     }
     wait_for(&out);
 }
@@ -279,8 +283,8 @@ static void obey(char *line)
         printf("what is %s?\n", line);
     } else if (strcmp(line, "start") == 0) {
         start(rest);
-    } else if (strcmp(line, "read") == 0) {
-        read_on(rest);
+    } else if (strcmp(line, "read") == 0 || strcmp(line, "follow") == 0) {
+        read_on(rest, line[0] == 'f');
     } else if (strcmp(line, "exec") == 0) {
         exec(rest);
     } else if (strcmp(line, "write") == 0 || strcmp(line, "eof") == 0) {

@@ -12,7 +12,7 @@ from dockerd import IMAGE, tar_of
 from host import Host, kill_all, read_all
 from program import PROGRAM
 
-PROGRAM_S = 60
+PROGRAM_S = 180
 WAITS = ("sh", "-c", "trap exit TERM; [ -d /tmp ] || mkdir /tmp; chmod 1777 /tmp; echo up; "
                      "while :; do sleep 0.1 & wait $!; done")
 
@@ -98,7 +98,7 @@ def test_command_line(foreign):
     done = foreign.waldo("--", "sh", "-c", "id -u; pwd; echo kept > file; exit 6")
     assert (done.returncode, done.stdout) == (6, "1000\n/workspace\n"), done.stderr
     foreign.expect_untouched()
-    done = foreign.waldo("--timeout", "5", "--", "cat", "file")  # the work is there
+    done = foreign.waldo("--timeout", "100", "--", "cat", "file")  # the work is there
     assert (done.returncode, done.stdout) == (0, "kept\n"), done.stderr
     done = foreign.waldo("--", "sh", "-c", "sleep 1000 & sleep 1000 & kill -9 $$")
     assert done.returncode == 137, done.stderr
@@ -145,7 +145,11 @@ def test_the_end_of_the_runtime_ends_the_hand(foreign, host):
 
 def test_killed_host(foreign, host):
     """Plain commands end at once, those in the background and the hand with the lease."""
-    a = host(foreign, ",lease=1")
+    first = host(foreign, ",lease=600")
+    first.good("open")
+    first.good("save")
+    first.kill()
+    a = host(foreign, ",lease=1")  # a new hand would have to be reached within it
     a.good("open")
     a.start("sleep 1001")
     a.say("exec sleep 1002")

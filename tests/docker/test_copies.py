@@ -15,7 +15,7 @@ def lab(engine):
     env = {**os.environ, "DOCKER_HOST": engine.url}
 
     def waldo(*words, code=0, **more):
-        done = subprocess.run([PROGRAM, *words], env=env, capture_output=True, timeout=120, check=False, **more)
+        done = subprocess.run([PROGRAM, *words], env=env, capture_output=True, timeout=180, check=False, **more)
         assert done.returncode == code, done.stderr
         return done.stdout
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from dockerd import IMAGE
-from host import Host, count, counted, kill_all, read_all
+from host import GO, PATIENCE, Host, count, counted, kill_all, read_all
 from program import call
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
@@ -57,14 +57,15 @@ def test_killed_host_and_the_next_one(durable):
     """The exact remaining output from where the first had come to, and the exit code."""
     a = durable.host()
     assert a.good("open") == ""
-    number = a.start(count())
+    number = a.start(count(waits=True))
     a.good("save")
-    head, offset, over = a.read(number, 0, 300)
-    assert over is None and head.startswith(b"line 0\n") and offset == len(head)
+    head, offset, over = a.heard(number, b"line 0\n")
+    assert over is None and offset == len(head)
     a.kill()
     b = durable.host()
     b.good("open")
     assert b.good("list") == f"{number}+"
+    b.run(f"touch {GO}")
     rest, over = read_all(b, number, offset)
     assert head + rest == counted()
     assert over == (1, 7)
@@ -132,16 +133,20 @@ def test_taken_over(durable):
 
 def test_the_lease_ends_it(durable):
     """Volumes, too: the fixture looks. While a host is there it does not run."""
-    a = durable.host(",lease=1500ms")
+    a = durable.host()
     a.good("open")
+    assert durable.inspect()["Config"]["Cmd"][-1] == "600000"
     a.start("sleep 1000")
     a.good("save")
-    time.sleep(2)
-    assert a.run("echo alive") == "alive\n"
     a.kill()
-    assert durable.engine.wait(lambda: not durable.engine.containers(), 20)
-    b = durable.host(",lease=1500ms")
-    gone = b.ask("open")
+    b = durable.host(",lease=1500ms")  # a new one would have to be reached within it
+    b.good("open")
+    time.sleep(2)
+    assert b.run("echo alive") == "alive\n"
+    b.kill()
+    assert durable.engine.wait(lambda: not durable.engine.containers())
+    c = durable.host(",lease=1500ms")
+    gone = c.ask("open")
     assert gone.startswith("WALDO_ENOTFOUND") and "its lease ended" in gone
 
 
@@ -155,7 +160,7 @@ def test_lease_of_one_that_is_reached(durable):
     b.good("open")
     b.good("detach")
     assert b.ask("open").startswith("WALDO_ECLOSED")
-    assert durable.engine.wait(lambda: not durable.engine.containers(), 20)
+    assert durable.engine.wait(lambda: not durable.engine.containers())
 
 
 def test_detach_and_close(durable):
@@ -163,7 +168,7 @@ def test_detach_and_close(durable):
     a.good("open")
     number = a.start("echo up; sleep 1000")
     a.good("save")
-    assert a.read(number, 0, 300)[0] == b"up\n"
+    assert a.heard(number, b"up\n")[0] == b"up\n"
     a.good("detach")
     a.finish()
     assert durable.inspect()["State"]["Running"]
@@ -184,7 +189,7 @@ def test_what_was_sent_before_detach_arrives(durable):
     a.good("detach")
     b = durable.host()
     b.good("open")
-    assert durable.engine.wait(lambda: b.run("wc -c < got") == "200000\n", 10), b.run("wc -c < got")
+    assert durable.engine.wait(lambda: b.run("wc -c < got") == "200000\n"), b.run("wc -c < got")
     b.good("close")
 
 
@@ -363,7 +368,7 @@ def test_stream_that_breaks(durable):
     """The machine is reached again by itself: background commands go on, plain ones end as lost."""
     a = durable.host()
     a.good("open")
-    number = a.start(count(60))
+    number = a.start(count(60, waits=True))
     ended = a.start("echo over")
     assert a.read(ended, 0, 20000)[2] == (1, 0)
     time.sleep(1.1)  # sooner it is not tried
@@ -373,6 +378,7 @@ def test_stream_that_breaks(durable):
     assert a.hear().startswith("OK end=6")
     assert a.run("echo here") == "here\n"
     assert a.good("list") == f"{number}+ {ended}"
+    a.run(f"touch {GO}")
     text, over = read_all(a, number)
     assert text == counted(60) and over == (1, 7)
     assert a.read(ended, 0, 0)[2] == (1, 0)
@@ -386,10 +392,9 @@ def test_stream_that_breaks_while_it_is_read(durable):
     a = durable.host()
     a.good("open")
     number = a.start("echo 1; read x; echo 2; exit 3")
-    assert a.read(number, 0, 300)[:2] == (b"1\n", 2)
+    assert a.heard(number, b"1\n")[:2] == (b"1\n", 2)
     time.sleep(1.1)
-    a.say(f"read {number} 0 600000")
-    time.sleep(0.2)
+    assert a.ask(f"follow {number} 0 600000") == "OK"
     os.kill(attached(durable)[0], signal.SIGKILL)
     assert "running" in a.hear()  # what there was; it goes on
     for _ in range(100):
@@ -416,7 +421,7 @@ def test_container_that_ends(durable):
 
 
 def cli(durable, *words):
-    return subprocess.run([WALDO, "exec", *words], capture_output=True, timeout=60, check=False, text=True,
+    return subprocess.run([WALDO, "exec", *words], capture_output=True, timeout=PATIENCE, check=False, text=True,
                           env={**os.environ, "DOCKER_HOST": durable.engine.url})
 
 

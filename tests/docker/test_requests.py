@@ -29,7 +29,7 @@ def test_operations_ask_what_the_table_says(stand_in):  # noqa: F811
             assert after - before == int(wanted), (operation, stand_in.asked[before:])
             before = after
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(180) == 0
     finally:
         process.kill()
         process.wait()

@@ -28,7 +28,7 @@ def program(rootless):
 def run(rootless, ordinary, program, options, command, *more):
     done = subprocess.run([*ordinary, f"LD_LIBRARY_PATH={rootless.folder}", program, "exec", *more, "-s",
                            f"docker:{IMAGE}{options}", "--", "sh", "-c", command],
-                          capture_output=True, timeout=120, check=False, cwd="/", env={"PATH": os.environ["PATH"]})
+                          capture_output=True, timeout=180, check=False, cwd="/", env={"PATH": os.environ["PATH"]})
     assert rootless.wait(lambda: not rootless.containers()), rootless.containers()
     return done
 
@@ -64,7 +64,7 @@ def test_limits_hold_or_it_does_not_open(rootless, ordinary, program):
 
 def test_limits_of_one_with_root(podman):
     done = subprocess.run([test_docker.EXEC, f"docker:localhost/{IMAGE},memory=32m,pids=20,cpus=0.5", "-", "copy",
-                           "tail -c 200m /dev/zero > /dev/null; echo $?"], capture_output=True, timeout=120,
+                           "tail -c 200m /dev/zero > /dev/null; echo $?"], capture_output=True, timeout=180,
                           check=False, env={**os.environ, "DOCKER_HOST": podman.url})
     assert done.returncode == 0 and done.stdout == b"137\n", done
     assert podman.wait(lambda: not podman.containers()), podman.containers()

@@ -80,7 +80,7 @@ class StandIn:
                 if key in self.answers:
                     answer = self.answers[key]
                     if answer is None:
-                        self.removed.wait(60)
+                        self.removed.wait(180)
                         return
                     if isinstance(answer, list):
                         answer = answer.pop(0) if len(answer) > 1 else answer[0]
@@ -117,13 +117,13 @@ class StandIn:
 
     def attach(self, connection, stream):
         connection.sendall(self.upgrade)
-        self.started.wait(30)
+        self.started.wait(120)
         if self.frames is not None:
             many = isinstance(self.frames, list)
             frames = self.frames.pop(0) if many else self.frames
             self.send(connection, frames)
             if many and not self.frames:  # the last one goes on
-                self.removed.wait(60)
+                self.removed.wait(180)
             connection.shutdown(socket.SHUT_RDWR)
             return
         hand = subprocess.Popen(
@@ -172,7 +172,7 @@ def stand_in(tmp_path):
 
 def run(stand_in, cmd="echo hello", options="", image="image"):
     return subprocess.run([EXEC, f"docker:{image},host=unix://{stand_in.path}{options}", "-", "copy", cmd],
-                          capture_output=True, timeout=120, check=False)
+                          capture_output=True, timeout=180, check=False)
 
 
 def fails(stand_in, *words, **kwargs):
@@ -208,7 +208,7 @@ def test_versions_that_do_not_work(stand_in, offered, words):
 def test_requests_of_a_machine(stand_in):
     """Law 8: nothing that is not needed; a command is no request at all."""
     assert run(stand_in, "echo hello; echo again").returncode == 0
-    assert stand_in.removed.wait(10)
+    assert stand_in.removed.wait(120)
     assert steps(stand_in) == ["GET  _ping", "GET  json", "POST  create", "PUT  archive", "POST  attach", "POST  start",
                                "DELETE"]
     body = json.loads(stand_in.bodies["POST /containers/create"])
@@ -300,7 +300,7 @@ def test_start_that_fails(stand_in):
     stand_in.answers["POST /containers/NAME/start"] = reply(
         400, {"message": 'OCI runtime create failed: exec: "/run/waldo/waldo-hand": permission denied'})
     fails(stand_in, "starting the container", "permission denied", options=",hand=always")
-    assert stand_in.removed.wait(10)
+    assert stand_in.removed.wait(120)
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 404 Not Found\r\n\r\nNo such container", b"nonsense\r\n\r\n",
@@ -310,13 +310,13 @@ def test_attaching_that_fails(stand_in, answer):
     stand_in.frames = b""
     stand_in.started.set()
     fails(stand_in, "docker: ")
-    assert stand_in.removed.wait(10)
+    assert stand_in.removed.wait(120)
 
 
 def test_answer_that_is_not_json(stand_in):
     stand_in.answers["POST /containers/create"] = reply(201, "{")
     fails(stand_in, "json")
-    assert stand_in.removed.wait(10)
+    assert stand_in.removed.wait(120)
 
 
 def test_image_for_another_processor(stand_in):
@@ -343,7 +343,7 @@ def test_engine_that_closes(stand_in, key, answer):
     stand_in.answers[key] = answer
     stand_in.closing = key
     fails(stand_in, "docker: ")
-    assert key.startswith("GET") or stand_in.removed.wait(10)
+    assert key.startswith("GET") or stand_in.removed.wait(120)
 
 
 # ---- runtimes
@@ -361,7 +361,7 @@ def test_an_engine_that_takes_another_runtime(stand_in, answer):
     """It would be less than was asked for, and nobody would know."""
     stand_in.answers["GET /containers/NAME/json"] = reply(200, answer)
     fails(stand_in, "did not take runtime=runsc", options=",runtime=runsc")
-    assert stand_in.removed.wait(10) and not stand_in.started.is_set()
+    assert stand_in.removed.wait(120) and not stand_in.started.is_set()
 
 
 # ---- doing without the hand
@@ -444,7 +444,7 @@ DROPPED = "Your kernel does not support pids limit capabilities or the cgroup is
 def test_dropped_limit_that_was_asked_for(stand_in):
     stand_in.warnings = [DROPPED]
     fails(stand_in, "does not keep to pids", "PIDs limit discarded", options=",pids=50")
-    assert stand_in.removed.wait(10) and not stand_in.started.is_set()
+    assert stand_in.removed.wait(120) and not stand_in.started.is_set()
 
 
 @pytest.mark.parametrize("option,warning", [
@@ -529,7 +529,7 @@ def test_a_long_name_is_asked_for_whole(stand_in):
 
 
 def test_an_id_that_fits_no_request_is_not_asked_for(stand_in):
-    done = subprocess.run([TOOL, "destroy", "a" * 2000], capture_output=True, text=True, timeout=60, check=False,
+    done = subprocess.run([TOOL, "destroy", "a" * 2000], capture_output=True, text=True, timeout=180, check=False,
                           env={**os.environ, "DOCKER_HOST": f"unix://{stand_in.path}"})
     assert done.returncode != 0 and done.stdout.startswith("WALDO_ETOOBIG "), done
     assert stand_in.asked == ["GET /_ping"]
@@ -565,7 +565,7 @@ def test_frames_right_behind_the_answers_head(stand_in):
 def test_streams_that_end(stand_in, frames, words):
     stand_in.frames = frames
     fails(stand_in, words, options=",hand=always")
-    assert stand_in.removed.wait(10)
+    assert stand_in.removed.wait(120)
 
 
 @pytest.mark.parametrize("state,words", [
@@ -584,6 +584,6 @@ def test_engine_that_dies_in_a_command(stand_in):
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline() == b"up\n"
     stand_in.close()
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=180)
     assert process.returncode in (124, 125), stderr
     stand_in.__init__(stand_in.folder)

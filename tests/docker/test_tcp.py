@@ -48,13 +48,13 @@ def test_how_it_is_reached(remote, tmp_path):
 def test_one_that_is_kept(remote):
     """A session of a durable machine is an exec whose stream passes TCP, too."""
     def said(spec, command):
-        done = subprocess.run([CLI, "exec", "-s", spec, "--", "sh", "-c", command], capture_output=True, timeout=60,
+        done = subprocess.run([CLI, "exec", "-s", spec, "--", "sh", "-c", command], capture_output=True, timeout=180,
                               check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
     spec = f"docker:{IMAGE},name=far,host={remote.url}"
     said(spec, "echo here > /workspace/file")
     assert said(spec, "cat /workspace/file") == b"here\n"
-    assert subprocess.run([CLI, "gc", "@far"], capture_output=True, timeout=60, check=False,
+    assert subprocess.run([CLI, "gc", "@far"], capture_output=True, timeout=180, check=False,
                           env={**test_docker.os.environ, "DOCKER_HOST": remote.url}).returncode == 0
     assert remote.wait(lambda: not remote.containers()), remote.containers()

@@ -75,7 +75,7 @@ class Terminal:
             self.read(0.05)
         while self.read(0):
             pass
-        return self.process.wait(timeout=1)
+        return self.process.wait(timeout=PATIENCE)
 
 
 class Waldo:

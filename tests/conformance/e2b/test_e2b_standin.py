@@ -351,8 +351,8 @@ def test_life_at_the_provider(e2b, machine):
     assert ask(e2b, "POST", f"/sandboxes/{machine.id}/connect", b"", KEY)[0] == 400  # the old spelling wants a body
     assert ask(e2b, "POST", f"/v2/sandboxes/{machine.id}/connect", b"", KEY)[0] == 201
     assert len(machine.call("/process.Process/List", {})[1]["processes"]) == 1
-    assert machine.sh("sleep 1000 >/dev/null 2>&1 & until [ $(cat /proc/$!/comm) = sleep ]; do :; done; kill -STOP $!")[1][
-        "exited"]
+    stopped = "sleep 1000 >/dev/null 2>&1 & until [ $(cat /proc/$!/comm) = sleep ]; do :; done; kill -STOP $!"
+    assert machine.sh(stopped)[1]["exited"]
     assert ask(e2b, "POST", f"/sandboxes/{machine.id}/pause", {}, KEY)[0] == 204
     assert ask(e2b, "POST", f"/sandboxes/{machine.id}/resume", {}, KEY)[0] == 201
     # What it had stopped itself stays so.
