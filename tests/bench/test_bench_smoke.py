@@ -25,7 +25,7 @@ def bench(tmp_path_factory):
     done = subprocess.run(
         [sys.executable, str(HERE / "run.py"), "--smoke", "--build", str(BUILD),
          "--json", str(figures)],
-        capture_output=True, text=True, timeout=300, check=False)
+        capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(figures.read_text())[0], done.stdout
 

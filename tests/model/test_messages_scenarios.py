@@ -29,7 +29,7 @@ ERRORS = {"no-stop": "ETRUNCATED", "window": "EOVERFLOW", "json-error-200": "EPR
 
 def read(body, content_type="text/event-stream", step="0"):
     done = subprocess.run([BUILD / "tests/model/read-answer", "anthropic:m", content_type, step], input=body.encode(),
-                          capture_output=True, check=True, timeout=60)
+                          capture_output=True, check=True, timeout=120)
     return done.stdout.decode().splitlines()
 
 

@@ -27,7 +27,7 @@ BODY = {"model": "m", "stream": True}
 
 def read(body, content_type="text/event-stream", step="0"):
     done = subprocess.run([BUILD / "tests/model/read-answer", "openai:m", content_type, step], input=body.encode(),
-                          capture_output=True, check=True, timeout=60)
+                          capture_output=True, check=True, timeout=120)
     return done.stdout.decode().splitlines()
 
 

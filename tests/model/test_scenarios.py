@@ -26,7 +26,7 @@ FINISH = {"length": "length", "content_filter": "filter"}
 def read(body, content_type="text/event-stream", step="0"):
     program = [BUILD / "tests/model/read-answer", "chat:http://h/v1#m"]
     done = subprocess.run([*program, content_type, step], input=body.encode(), capture_output=True, check=True,
-                          timeout=60)
+                          timeout=120)
     return done.stdout.decode().splitlines()
 
 

@@ -44,7 +44,7 @@ def dechunk(data):
 
 def post(standin, body, **more):
     """Status, body, and whether the body came to its proper end."""
-    with socket.create_connection(("127.0.0.1", standin.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", standin.port), timeout=120) as connection:
         connection.sendall(request(body, **more))
         connection.shutdown(socket.SHUT_WR)
         head, _, rest = receive(connection).partition(b"\r\n\r\n")
@@ -118,7 +118,7 @@ def test_a_drop_comes_at_the_byte(chat):
 
 def test_a_reset_is_a_reset(chat):
     chat.queue({"text": "hello", "drop_at": 10, "reset": True})
-    with socket.create_connection(("127.0.0.1", chat.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", chat.port), timeout=120) as connection:
         connection.sendall(request({"model": "m", "messages": ASK, "stream": True}))
         assert receive(connection).endswith(b"<reset>")
 
@@ -138,7 +138,7 @@ def test_framing_switches(chat):
 
 def test_a_stall_ends_when_told(chat):
     chat.queue({"text": "hello", "stall_at": 5})
-    with socket.create_connection(("127.0.0.1", chat.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", chat.port), timeout=120) as connection:
         connection.sendall(request({"model": "m", "messages": ASK, "stream": True}))
         chat.wait(requests=1)
         chat.control(release=True)
@@ -149,7 +149,7 @@ def test_a_stall_ends_when_told(chat):
 
 def test_peer_that_leaves_a_stall_is_seen(chat):
     chat.queue({"text": "hello", "stall_at": 5})
-    with socket.create_connection(("127.0.0.1", chat.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", chat.port), timeout=120) as connection:
         connection.sendall(request({"model": "m", "messages": ASK, "stream": True}))
         chat.wait(requests=1)
     chat.wait(requests=1, aborted=1)
@@ -158,7 +158,7 @@ def test_peer_that_leaves_a_stall_is_seen(chat):
 
 def test_a_request_on_a_dying_reused_connection_is_recorded(chat):
     chat.queue({"text": "one", "length": True}, {"close_before_reply": True})
-    with socket.create_connection(("127.0.0.1", chat.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", chat.port), timeout=120) as connection:
         body = {"model": "m", "messages": ASK}
         connection.sendall(request(body))
         answer = b""
@@ -233,11 +233,11 @@ def test_tls(tmp_path):
                     "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True)
     with Standin("chat", "--tls", str(cert), str(key)) as standin:
         context = ssl.create_default_context(cafile=str(cert))
-        with socket.create_connection(("127.0.0.1", standin.port), timeout=10) as plain, \
+        with socket.create_connection(("127.0.0.1", standin.port), timeout=120) as plain, \
                 context.wrap_socket(plain, server_hostname="localhost") as connection:
             connection.sendall(request({"model": "text", "messages": ASK}, headers="Connection: close\r\n"))
             assert b"200 OK" in connection.recv(65536)
-        with socket.create_connection(("127.0.0.1", standin.port), timeout=10) as plain:
+        with socket.create_connection(("127.0.0.1", standin.port), timeout=120) as plain:
             with pytest.raises(ssl.SSLCertVerificationError):
                 ssl.create_default_context().wrap_socket(plain, server_hostname="localhost")
         assert len(standin.requests()) == 1

@@ -26,7 +26,8 @@ def fails(kind, call, *args, **more):
 
 
 def wait(condition):
-    for _ in range(1000):
+    late = time.monotonic() + 120
+    while time.monotonic() < late:
         if condition():
             return
         time.sleep(0.02)

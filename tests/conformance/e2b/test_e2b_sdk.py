@@ -38,7 +38,7 @@ def environment(standin=None):
 
 
 def run(command, env):
-    done = subprocess.run(list(map(str, command)), env=env, capture_output=True, text=True, timeout=180)
+    done = subprocess.run(list(map(str, command)), env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

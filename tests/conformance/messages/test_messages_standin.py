@@ -11,7 +11,7 @@ ASK = [{"role": "user", "content": "hé"}]
 
 
 def post(standin, body, path="/v1/messages", headers=VERSION):
-    connection = http.client.HTTPConnection("127.0.0.1", standin.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", standin.port, timeout=120)
     try:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         connection.request("POST", path, raw, {"Content-Type": "application/json", **headers})

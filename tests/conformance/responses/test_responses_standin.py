@@ -13,7 +13,7 @@ REASONING = {"type": "reasoning", "summary": [], "encrypted_content": "x"}
 
 
 def post(standin, body, path="/v1/responses", headers=None):
-    connection = http.client.HTTPConnection("127.0.0.1", standin.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", standin.port, timeout=120)
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     try:
         connection.request("POST", path, raw, {"Content-Type": "application/json", **(headers or {})})
