@@ -19,7 +19,7 @@ def no_images(engine):
 
 
 def choice(waldo, engine, *words, **env):
-    """The line that tells it; the model's address is wrong, so nothing is run. This engine can be used, perhaps late."""
+    """The line that tells it; the model's address is wrong, so nothing is run. A slow engine is asked again."""
     for _ in range(5):
         done = waldo("run", "-m", "walk:", *words, "x", env={"DOCKER_HOST": engine.url, **env})
         assert done.returncode == 2, done.stderr

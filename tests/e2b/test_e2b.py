@@ -384,7 +384,8 @@ def test_a_run(empty, chat):
 
 def test_operations_ask_what_the_table_says(empty):
     rows = [line.split()[1:] for line in TABLE.read_text().splitlines() if line.startswith("e2b ")]
-    process = subprocess.Popen([REQUESTS, "e2b:"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    # So long that its time is not extended meanwhile.
+    process = subprocess.Popen([REQUESTS, "e2b:,lease=3600"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                env={**os.environ, **empty.env})
 
     def ask(operation):

@@ -3,10 +3,12 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 TOOL = BUILD / "tests" / "contract" / "many-tool"
 COUNT = 10000
+PATIENCE = 120  # seconds until a hang is one
 
 # An allocator with a quarantine keeps what was freed.
 SANITIZER = "quarantine_size_mb=1:thread_local_quarantine_size_kb=64:malloc_context_size=0"
@@ -41,6 +43,16 @@ def descendants(pid):
     return found
 
 
+def settled(hands, pid):
+    """Those that stay: what started the last command may not have gone yet."""
+    found, since, late = hands(pid), time.monotonic(), time.monotonic() + PATIENCE
+    while time.monotonic() < min(late, since + 1):
+        time.sleep(0.05)
+        now = hands(pid)
+        found, since = now, since if now == found else time.monotonic()
+    return found
+
+
 def check(sandbox, hands, env):
     """hands(pid of the tool): the processes of ours beside it."""
     options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), SANITIZER]))
@@ -48,15 +60,15 @@ def check(sandbox, hands, env):
                                stderr=subprocess.PIPE, text=True, env={**env, "ASAN_OPTIONS": options})
     try:
         assert process.stdout.readline() == "warm\n", process.communicate()[1]
-        ours = hands(process.pid)
+        ours = settled(hands, process.pid)
         assert ours
         host, inside = hold([process.pid]), hold(ours)
         process.stdin.write("\n")
         process.stdin.flush()
         assert process.stdout.readline() == "done\n", process.communicate()[1]
-        assert sorted(hands(process.pid)) == sorted(ours)
+        assert sorted(settled(hands, process.pid)) == sorted(ours)
         host_after, inside_after = hold([process.pid]), hold(ours)
-        _, said = process.communicate("\n", timeout=60)
+        _, said = process.communicate("\n", timeout=PATIENCE)
         assert process.returncode == 0, said
     finally:
         process.kill()
