@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "sandbox/job.h"
 
-enum { ANSWER_MS = 3000 /* for a hand that was told to stop reading, or asked for the tail */ };
+enum { ANSWER_MS = 10000 /* for a hand that was told to stop reading, or asked for the tail */ };
 #define NUMBER_LAST INT64_C(1000000000000000)
 
 struct waldo__background {

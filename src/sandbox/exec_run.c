@@ -11,7 +11,7 @@ enum {
     SCRIPT_ARGUMENT_MAX = 96 * 1024, /* without a hand; the kernel's limit is 128 KiB */
     CREDIT = 1024 * 1024,            /* output bytes on their way, with WALDO_EXEC_ALL_OUTPUT */
     CREDIT_STEP = 256 * 1024,
-    BACKSTOP_MS = 3000,  /* after timeout and grace, for a hand that does not do its work */
+    BACKSTOP_MS = 10000, /* after timeout and grace, for a hand that does not do its work */
     LATE_NS = 200000000, /* more than a loop that turns is late */
     ARGS_MAX = 4096,
     SHELL_KILLED = 128 + SIGKILL /* what a shell exits with when its last command was killed */
