@@ -18,11 +18,12 @@ typedef struct waldo_agent waldo_agent;
 
 /** Sandbox tools an agent offers; combined with |. */
 enum {
-    WALDO_SHELL = 1u << 0,       /* exec_command, write_stdin */
-    WALDO_FILES = 1u << 1,       /* read_file, write_file, edit_file, ls, glob, grep */
-    WALDO_APPLY_PATCH = 1u << 2, /* apply_patch */
-    WALDO_VIEW_IMAGE = 1u << 3,  /* view_image, for models that take images */
-    WALDO_NO_TOOLS = 1u << 30    /* none, since 0 means the default: shell and files */
+    WALDO_SHELL = 1u << 0,              /* exec_command, write_stdin */
+    WALDO_FILES = 1u << 1,              /* read_file, write_file, edit_file, ls, glob, grep */
+    WALDO_APPLY_PATCH = 1u << 2,        /* apply_patch */
+    WALDO_VIEW_IMAGE = 1u << 3,         /* view_image, for models that take images */
+    WALDO_ADD_MUST_NOT_EXIST = 1u << 4, /* adding a file that exists is an error of apply_patch */
+    WALDO_NO_TOOLS = 1u << 30           /* none, since 0 means the default: shell and files */
 };
 
 /** Which calls wait for the host's consent. */

@@ -15,7 +15,8 @@ enum {
 
 #define DEFAULT_CAPABILITIES (WALDO_SHELL | WALDO_FILES)
 #define KNOWN_CAPABILITIES                                                                         \
-    (WALDO_SHELL | WALDO_FILES | WALDO_APPLY_PATCH | WALDO_VIEW_IMAGE | WALDO_NO_TOOLS)
+    (WALDO_SHELL | WALDO_FILES | WALDO_APPLY_PATCH | WALDO_VIEW_IMAGE | WALDO_ADD_MUST_NOT_EXIST | \
+     WALDO_NO_TOOLS)
 
 waldo_limits waldo__limits_resolve(const waldo_limits *limits)
 {
@@ -144,6 +145,7 @@ static void add_tool(waldo_agent *agent, waldo__tools *tools, waldo_tool *tool)
 
 static void take_builtins(waldo_agent *agent, uint32_t capabilities)
 {
+    static int is_set;
     waldo__buf prompt = WALDO__BUF_INIT(PROMPT_MAX);
 
     if ((capabilities & ~(uint32_t)KNOWN_CAPABILITIES) != 0) {
@@ -154,10 +156,13 @@ static void take_builtins(waldo_agent *agent, uint32_t capabilities)
         capabilities = DEFAULT_CAPABILITIES;
     }
     for (const waldo__builtin *builtin = waldo__builtins; builtin->options != NULL; builtin++) {
+        waldo_tool_options options = *builtin->options;
+
         if ((capabilities & builtin->capability) == 0) {
             continue;
         }
-        add_tool(agent, &agent->sandbox_tools, waldo_tool_new(builtin->options));
+        options.userdata = (capabilities & WALDO_ADD_MUST_NOT_EXIST) != 0 ? &is_set : NULL;
+        add_tool(agent, &agent->sandbox_tools, waldo_tool_new(&options));
         if (builtin->prompt != NULL) {
             waldo__buf_printf(&prompt, "%s%s", prompt.len > 0 ? "\n\n" : "", builtin->prompt);
         }

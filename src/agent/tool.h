@@ -18,7 +18,10 @@ enum {
     WALDO__TOOL_FREE_ARGS = 1u << 17 /* checks its arguments itself: any JSON comes to it */
 };
 
-/* A built-in tool and the capability that switches it on. */
+/*
+ * A built-in tool and the capability that switches it on. Its userdata: not NULL with
+ * WALDO_ADD_MUST_NOT_EXIST.
+ */
 typedef struct waldo__builtin {
     uint32_t capability;
     const waldo_tool_options *options;

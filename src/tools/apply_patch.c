@@ -48,6 +48,7 @@ typedef struct state {
     waldo__buf why; /* of the first failure */
     size_t failures;
     int is_applied;
+    int add_must_not_exist;
     waldo__v4a patch;
 } state;
 
@@ -346,6 +347,13 @@ static void report(state *s, const char *what, const file *f)
 
 static waldo_status add_file(state *s, const waldo__v4a_section *section, file *f)
 {
+    if (f->exists && s->add_must_not_exist) {
+        if (is_first_failure(s)) {
+            waldo__tool_show_name(waldo__str(f->path), &s->why);
+            waldo__buf_puts(&s->why, " exists: update it, or delete it first\n");
+        }
+        return WALDO_OK;
+    }
     if (!is_plain(s, f)) {
         return WALDO_OK;
     }
@@ -568,10 +576,10 @@ static waldo_status apply_patch(void *userdata, waldo_tool_call *call)
     waldo_error *error = NULL;
     waldo_status status;
 
-    (void)userdata;
     if (s == NULL) {
         return WALDO_ENOMEM;
     }
+    s->add_must_not_exist = userdata != NULL;
     s->report = s->notes = s->why = WALDO__BUF_INIT(TEXT_MAX);
     status = waldo__v4a_parse(&s->patch, patch_of(call), &error);
     if (status == WALDO_OK) {

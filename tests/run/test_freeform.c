@@ -101,6 +101,38 @@ static void apply_patch_in_plain_text(void **state)
     waldo_store_unref(store);
 }
 
+/* Adding over a file replaces it, unless the host says that it must not. */
+static void adding_over_a_file(void **state)
+{
+#define ADD "*** Add File: f\\n+"
+#define PATCHES(id, sections)                                                                      \
+    "{\"calls\":[{\"id\":\"" id "\",\"name\":\"apply_patch\",\"arguments\":{\"patch\":"            \
+    "\"*** Begin Patch\\n" sections "\\n*** End Patch\"}}]}"
+    static const uint32_t flags[] = { 0, WALDO_ADD_MUST_NOT_EXIST };
+    fixture *f = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        waldo_model *model = model_of(f, NULL);
+        waldo_agent *agent = waldo_agent_new(
+            &WALDO_AGENT(.model_object = model, .sandbox = "fake:",
+                         .capabilities = WALDO_APPLY_PATCH | WALDO_FILES | flags[i]));
+        waldo_run *run;
+
+        fixture_replies(f, "[" PATCHES("c1", ADD "a") "," PATCHES("c2", ADD "b") "," PATCHES(
+                               "c3", "*** Delete File: f\\n" ADD "c") ",{\"text\":\"{result}\"}]");
+        run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "do it"));
+        assert_int_equal(waldo_run_wait(run, WAIT_MS), WALDO_OK);
+        assert_contains(fixture_items(run), "\"text\":\"Created f (1 line)\"");
+        assert_contains(fixture_items(run), i == 0 ? "\"text\":\"Replaced f (1 line)\""
+                                                   : "apply_patch failed: nothing was changed.\\nf "
+                                                     "exists: update it, or delete it first");
+        assert_contains(waldo_run_text(run), "Deleted f\nCreated f (1 line)");
+        waldo_run_free(run);
+        waldo_agent_unref(agent);
+        waldo_model_unref(model);
+    }
+}
+
 /* It was recorded above: the model's string and quirks say how to read it. */
 static void the_recording_replays(void **state)
 {
@@ -257,11 +289,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, fixture_fresh, fixture_drop)
-        ROW(apply_patch_in_plain_text),
-        ROW(the_recording_replays),
-        ROW(several_at_once_that_are_demanded_and_approved),
-        ROW(half_a_text_is_not_run),
-        ROW(a_function_elsewhere),
+        ROW(apply_patch_in_plain_text),    ROW(adding_over_a_file),
+        ROW(the_recording_replays),        ROW(several_at_once_that_are_demanded_and_approved),
+        ROW(half_a_text_is_not_run),       ROW(a_function_elsewhere),
         ROW(impossible_tools_are_refused),
 #undef ROW
     };
