@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 #define CASE(function) cmocka_unit_test_setup_teardown(function, contract_setup, contract_teardown)
 
 static void exit_codes(void **state)
@@ -122,14 +124,20 @@ static void start_errors(void **state)
                      WALDO_EINVAL);
 }
 
+/* The time of a command that is to do something first; more of it where a machine is slow. */
+static const int64_t times_ms[] = { 300, 3000, 30000 };
+
 static void timeout_keeps_output(void **state)
 {
     contract *c = *state;
-    waldo_exec_result *result =
-        run(c, &WALDO_EXEC(.cmd = "printf partial; sleep 100", .timeout_ms = 300));
+    waldo_exec_result *result = NULL;
 
-    assert_int_equal(result->end, WALDO_EXEC_TIMED_OUT);
-    assert_int_equal(result->timeout_ms, 300);
+    for (size_t i = 0; i < WALDO__COUNT(times_ms) && (i == 0 || result->out.total == 0); i++) {
+        waldo_exec_result_free(result);
+        result = run(c, &WALDO_EXEC(.cmd = "printf partial; sleep 100", .timeout_ms = times_ms[i]));
+        assert_int_equal(result->end, WALDO_EXEC_TIMED_OUT);
+        assert_int_equal(result->timeout_ms, times_ms[i]);
+    }
     expect_text(&result->out, "partial");
     waldo_exec_result_free(result);
     result = run(c, &WALDO_EXEC(.cmd = "echo still here"));
@@ -199,7 +207,7 @@ static void one_times_out_the_other_lives(void **state)
                        NULL);
     drive_many(c, &all, 1);
     assert_int_equal(all.ends[0], WALDO_EXEC_TIMED_OUT);
-    assert_int_equal(waldo_runtime_step(c->rt, 100), WALDO_ETIMEDOUT);
+    waldo_exec_result_free(run(c, &WALDO_EXEC(.cmd = "sleep 0.1")));
     assert_int_equal(all.done, 1);
     waldo_job_cancel(other);
     waldo_job_cancel(other);
@@ -255,7 +263,7 @@ static void a_busy_host_loses_nothing(void **state)
                                         stall_done, &s, &s.job, NULL),
                      WALDO_OK);
     while (s.count == 0) {
-        assert_int_equal(waldo_runtime_step(c->rt, 20000), WALDO_OK);
+        assert_int_equal(waldo_runtime_step(c->rt, 60000), WALDO_OK);
     }
     assert_int_equal(s.status, WALDO_OK);
     assert_int_equal(s.end, WALDO_EXEC_CANCELLED);
@@ -273,7 +281,7 @@ static void cancel_object(void **state)
 
     waldo_sandbox_exec(c->sandbox, &WALDO_EXEC(.cmd = "sleep 100", .cancel = cancel), took_one,
                        &jobs[0], NULL, NULL);
-    assert_int_equal(waldo_runtime_step(c->rt, 1000), WALDO_OK);
+    assert_int_equal(waldo_runtime_step(c->rt, 60000), WALDO_OK);
     waldo_cancel_trigger(cancel);
     drive_many(c, &all, 1);
     assert_int_equal(all.ends[0], WALDO_EXEC_CANCELLED);
@@ -487,7 +495,7 @@ static void daemon_does_not_delay(void **state)
     assert_int_equal(result->exit_code, 0);
     assert_int_equal(result->still_open, 1);
     expect_text(&result->out, "started\n");
-    assert_true(result->wall_ns < INT64_C(30000000000));
+    assert_true(result->wall_ns < INT64_C(60000000000));
     waldo_exec_result_free(result);
     result = run(c, &WALDO_EXEC(.cmd = "pidof sleep"));
     assert_int_equal(result->exit_code, 0);

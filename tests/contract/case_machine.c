@@ -202,17 +202,40 @@ static void abandoned_while_paused(void **state)
     outcome_free(&out);
 }
 
+static void hear(void *userdata, const char *what, const char *text)
+{
+    (void)text;
+    *(int *)userdata += strcmp(what, "closed") == 0;
+}
+
+/* 0: it was idle for too long before it could be paused. */
+static int pause_outlives_idle_time(contract *c, const char *idle, int64_t pause_ms)
+{
+    int closed = 0;
+    waldo__sandbox_listener listener = { .fn = hear, .userdata = &closed };
+
+    waldo_sandbox_unref(c->sandbox);
+    c->sandbox = other_sandbox(c, idle, NULL, WALDO_WORKSPACE_COPY);
+    waldo__sandbox_listen(c->sandbox, &listener);
+    expect_output(c, "echo a > kept", "");
+    if (status_of(c, waldo_sandbox_pause) == WALDO_OK) {
+        stand_still(c, pause_ms);
+        expect_output(c, "cat kept", "a\n");
+        assert_int_equal(closed, 0);
+        closed = -1;
+    }
+    waldo__sandbox_unlisten(c->sandbox, &listener);
+    return closed == -1;
+}
+
 static void idle_time_stands_still(void **state)
 {
     contract *c = *state;
 
     NEED(c, WALDO_BACKEND_PAUSE);
-    waldo_sandbox_unref(c->sandbox);
-    c->sandbox = other_sandbox(c, "idle=200ms", NULL, WALDO_WORKSPACE_COPY);
-    expect_output(c, "echo a > kept", "");
-    assert_int_equal(status_of(c, waldo_sandbox_pause), WALDO_OK);
-    stand_still(c, 500);
-    expect_output(c, "cat kept", "a\n");
+    assert_true(pause_outlives_idle_time(c, "idle=200ms", 500) ||
+                pause_outlives_idle_time(c, "idle=2", 5000) ||
+                pause_outlives_idle_time(c, "idle=10", 20000));
 }
 
 static void took_news(void *userdata, waldo_status status, const waldo_background_news *news,

@@ -28,6 +28,30 @@ static int opens, ends;
 static int32_t reached;     /* what describe says */
 static waldo_status refuse; /* what opening fails with; WALDO_OK: it does not */
 
+/* Openings end when the test says so. */
+static struct {
+    int on;
+    waldo__loop *loop;
+    waldo__task task;
+    waldo_backend_done_fn done;
+    void *userdata;
+} hold;
+
+static void hold_back(void *userdata, waldo_status status, const waldo_error *error)
+{
+    if (status == WALDO_OK) {
+        hold.userdata = userdata;
+    } else {
+        hold.done(userdata, status, error);
+    }
+}
+
+static void opened(void *userdata)
+{
+    (void)userdata;
+    hold.done(hold.userdata, WALDO_OK, NULL);
+}
+
 static waldo_status counted_open(const waldo_backend_env *env, const waldo_backend_spec *spec,
                                  waldo_str saved, const waldo_backend_call *call,
                                  waldo_backend_done_fn done, waldo_machine **ret_machine,
@@ -38,7 +62,12 @@ static waldo_status counted_open(const waldo_backend_env *env, const waldo_backe
     if (refuse != WALDO_OK) {
         return waldo_error_set(ret_err, refuse, WALDO_CLASS_BACKEND, "as the test asks");
     }
-    status = fake->open(env, spec, saved, call, done, ret_machine, ret_err);
+    if (hold.on) {
+        hold.loop = env->loop;
+        hold.done = done;
+        hold.userdata = NULL;
+    }
+    status = fake->open(env, spec, saved, call, hold.on ? hold_back : done, ret_machine, ret_err);
     opens += status == WALDO_OK;
     return status;
 }
@@ -98,6 +127,7 @@ static int begin(void **state)
 
     opens = ends = 0;
     refuse = WALDO_OK;
+    hold.on = 0;
     w->rt = waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_WARN));
     w->listener = (waldo__sandbox_listener){ .fn = hear, .userdata = w };
     *state = w;
@@ -235,6 +265,7 @@ static const char *notice(const world *w, size_t index)
 static void the_newest_snapshot_goes_along(void **state)
 {
     world *w = *state;
+    char word[8];
 
     use_list(w, WALDO_STRINGS("counted:", "fake:"));
     assert_int_equal(waldo_sandbox_generation(w->sandbox), 1);
@@ -251,7 +282,11 @@ static void the_newest_snapshot_goes_along(void **state)
     assert_int_equal(waldo__sandbox_notice_count(w->sandbox), 1);
     assert_has(notice(w, 0), "The sandbox (counted) was lost.");
     assert_has(notice(w, 0), "Another one (fake) has taken its place.");
-    assert_has(notice(w, 0), "/workspace is as it was 0 seconds before the loss");
+    assert_has(notice(w, 0), "/workspace is as it was ");
+    assert_int_equal(sscanf(strstr(notice(w, 0), "/workspace"),
+                            "/workspace is as it was %*u seconds before the %7s", word),
+                     1);
+    assert_string_equal(word, "loss;");
     assert_string_equal(w->last, notice(w, 0));
 }
 
@@ -260,6 +295,7 @@ static void pause_waits_for_a_snapshot(void **state)
 {
     world *w = *state;
     outcome paused = { 0 }, busy = { 0 }, command = { 0 };
+    waldo_job *job = NULL;
 
     use_list(w, WALDO_STRINGS("counted:", "fake:"));
     expect(w, "echo one > f", "");
@@ -273,11 +309,14 @@ static void pause_waits_for_a_snapshot(void **state)
     expect(w, "cat f", "one\n");
     waldo__sandbox_checkpoint(w->sandbox);
     waldo_sandbox_pause(w->sandbox, took_done, &busy); /* but not for what comes then */
-    waldo_sandbox_exec(w->sandbox, &WALDO_EXEC(.cmd = "sleep 0.05; cat f"), took_end, &command,
-                       NULL, NULL);
+    waldo_sandbox_exec(w->sandbox, &WALDO_EXEC(.cmd = "cat f; sleep 100"), took_end, &command, &job,
+                       NULL);
     drive(w, &busy);
     assert_int_equal(busy.status, WALDO_EBUSY);
+    assert_int_equal(command.count, 0);
+    waldo_job_cancel(job);
     drive(w, &command);
+    assert_int_equal(command.end, WALDO_EXEC_CANCELLED);
     assert_string_equal(command.text, "one\n");
 }
 
@@ -391,8 +430,9 @@ static void what_runs_is_lost_and_what_waits_goes_on(void **state)
     world *w = *state;
     outcome running = { 0 }, lost = { 0 }, waiting = { 0 }, file = { 0 };
 
-    use_list(w, WALDO_STRINGS("counted:", "counted:,open_ms=20"));
+    use_list(w, WALDO_STRINGS("counted:", "counted:"));
     expect(w, "true", "");
+    hold.on = 1;
     waldo_sandbox_exec(w->sandbox, &WALDO_EXEC(.cmd = "sleep 100"), took_end, &running, NULL, NULL);
     waldo_sandbox_exec(w->sandbox, &WALDO_EXEC(.cmd = "echo once >> f; lose"), took_end, &lost,
                        NULL, NULL);
@@ -404,6 +444,13 @@ static void what_runs_is_lost_and_what_waits_goes_on(void **state)
     waldo_sandbox_exec(w->sandbox, &WALDO_EXEC(.cmd = "echo once >> f; cat f"), took_end, &waiting,
                        NULL, NULL);
     waldo_sandbox_write(w->sandbox, "g", (waldo_str){ "x", 1 }, 0, took_done, &file);
+    while (hold.userdata == NULL) {
+        assert_int_equal(waldo_runtime_step(w->rt, PATIENCE_MS), WALDO_OK);
+    }
+    assert_int_equal(waiting.count + file.count, 0);
+    hold.on = 0;
+    waldo__task_init(&hold.task, opened, NULL);
+    waldo__task_queue(hold.loop, &hold.task);
     drive(w, &waiting);
     drive(w, &file);
     assert_string_equal(waiting.text, "once\n");
@@ -523,6 +570,7 @@ static void too_large_a_workspace_is_said_once(void **state)
     w->heard[0] = '\0';
     waldo__sandbox_checkpoint(w->sandbox);
     waldo__sandbox_checkpoint(w->sandbox); /* that waits for the one before */
+    wait_word(w, "unsaved");
     expect(w, "sleep 0.05", "");
     waldo__sandbox_checkpoint(w->sandbox);
     expect(w, "sleep 0.05", "");
@@ -599,7 +647,9 @@ static void a_real_one_is_followed_by_another(void **state)
     waldo_background_start(w->sandbox, &WALDO_EXEC(.cmd = "sleep 100"), &first, NULL);
     waldo_background_start(w->sandbox, &WALDO_EXEC(.cmd = "true"), &second, NULL);
     waldo_background_start(w->sandbox, &WALDO_EXEC(.cmd = "sleep 100"), &third, NULL);
-    expect(w, "sleep 0.3", "");
+    while (waldo_background_list(w->sandbox, infos, WALDO_BACKGROUND_MAX), infos[1].running) {
+        waldo_runtime_step(w->rt, PATIENCE_MS);
+    }
     waldo_sandbox_exec(w->sandbox, &WALDO_EXEC(.cmd = "sleep 100"), took_end, &running, NULL, NULL);
     lose(w);
     drive(w, &running);

@@ -235,8 +235,10 @@ static void no_open_is_on_the_way_of_the_next(void **state)
 static void spares_that_fail_disturb_nobody(void **state)
 {
     waldo_runtime *rt = *state;
+    int64_t begun = waldo__now_ns();
     waldo_sandbox *first, *second;
     outcome out;
+    int failed;
 
     fail_from = 2;
     first = open_new(rt, "silent:,spares=3", &out);
@@ -246,19 +248,21 @@ static void spares_that_fail_disturb_nobody(void **state)
     for (int i = 0; i < 20; i++) {
         waldo_runtime_step(rt, 5);
     }
-    assert_int_equal(opens, 2); /* tried once, and not again at once */
+    /* Tried once, and not again at once: at most once more in each second. */
+    failed = opens - 1;
+    assert_true(failed - 1 <= (waldo__now_ns() - begun) / WALDO__NS_PER_S);
     assert_null(spare_of(rt, 1));
-    assert_int_equal(spare_of(rt, 0)->failures, 1);
+    assert_int_equal(spare_of(rt, 0)->failures, failed);
     fail_from = 0;
     second = open_new(rt, "silent:,spares=3", &out);
     assert_int_equal(out.status, WALDO_OK);
-    assert_int_equal(opens, 3);
+    assert_true(out.opens == failed + 2 || waldo__now_ns() - begun >= WALDO__NS_PER_S);
     wait_for_spare(rt); /* a second later */
     assert_int_equal(spare_of(rt, 1)->failures, 0);
     waldo_sandbox_unref(first);
     waldo_sandbox_unref(second);
     waldo_runtime_finish(rt);
-    assert_int_equal(ends, opens - 1);
+    assert_int_equal(ends, opens - failed);
 }
 
 static void a_spare_that_always_fails_is_given_up(void **state)

@@ -465,7 +465,7 @@ int count_sleeps(const char *number)
 
 int wait_sleeps(const char *number, int wanted)
 {
-    uint64_t end = test_now_ms() + 10000;
+    uint64_t end = test_now_ms() + WAIT_MS;
     int count;
 
     while ((count = count_sleeps(number)) != wanted && test_now_ms() < end) {

@@ -342,21 +342,30 @@ static void test_stream_that_takes_all(void **state)
     free(roomy);
 }
 
+/* The hand captures what it reads at once: each piece has been read before the next is written. */
 static void test_tails_in_order(void **state)
 {
+    char dir[] = "/tmp/waldo-hand-XXXXXX", path[64], script[256];
     waldo__hand_run run = WALDO__HAND_RUN_INIT;
     struct record *r;
 
     (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/capture", dir);
     for (int i = 0; i < 2; i++) {
         run.head[i] = 2;
         run.tail[i] = 100;
     }
-    /* The pauses let the hand read each piece before the next is written. */
-    r = client_ended(&hand, client_sh(&hand,
-                                      "for i in 1 2 3 4; do echo o$i; sleep 0.05; echo e$i >&2; "
-                                      "sleep 0.05; done",
-                                      run));
+    run.capture_path = waldo__str(path);
+    run.capture_max = 1000;
+    snprintf(script, sizeof script,
+             "n=0; read_too() { n=$((n + 3)); until [ \"$(stat -c %%s %s 2>&1)\" = $n ]; do "
+             "sleep 0.01; done; }; for i in 1 2 3 4; do echo o$i; read_too; echo e$i >&2; "
+             "read_too; done",
+             path);
+    r = client_ended(&hand, client_sh(&hand, script, run));
+    unlink(path);
+    rmdir(dir);
     assert_text(&r->streams[0], "o1\no2\no3\no4\n");
     assert_text(&r->streams[1], "e1\ne2\ne3\ne4\n");
     assert_string_equal(r->order, "oeoeoeoeoe");
@@ -532,14 +541,21 @@ static void test_stdin_not_read(void **state)
 {
     static char text[200000];
     waldo__hand_run run = WALDO__HAND_RUN_INIT;
+    waldo__buf out = WALDO__BUF_INIT(64);
     struct record *r;
     uint32_t id;
 
     (void)state;
     run.flags = WALDO_HAND_RUN_STDIN;
-    id = client_sh(&hand, "exec 0<&-; echo closed; sleep 0.3", run);
+    id = client_sh(&hand,
+                   "exec 0<&-; trap 'exit 0' USR1; echo closed; while :; do sleep 0.02; done", run);
     client_has_output(&hand, id, 0, 7);
     client_stdin(&hand, id, waldo__strn(text, sizeof text));
+    while (client_record(&hand, id)->credited < sizeof text) {
+        assert_true(client_read(&hand, 30000) > 0);
+    }
+    waldo__hand_put_signal(&out, id, SIGUSR1, WALDO_HAND_SCOPE_PROCESS);
+    client_send(&hand, &out);
     r = client_ended(&hand, id);
     assert_int_equal(r->exit.flags, WALDO_HAND_EXIT_STDIN_BROKEN);
     assert_int_equal(r->credited, sizeof text);

@@ -100,10 +100,10 @@ static inline waldo_status course_start(struct client *client, struct course *co
     return waldo__http_start(client->http, &request, &course->transfer, ret_err);
 }
 
-/* Until it is done, or 30 s. */
+/* Until it is done, or 60 s. */
 static inline void course_wait(struct client *client, const struct course *course)
 {
-    int64_t limit = waldo__deadline_ns(30000);
+    int64_t limit = waldo__deadline_ns(60000);
 
     while (course->dones == 0 && waldo__now_ns() < limit) {
         waldo__loop_round(client->loop, limit, 0);

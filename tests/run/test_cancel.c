@@ -37,7 +37,7 @@ static waldo_agent *holding_agent(fixture *f, held *h)
 static void drive_until(waldo_runtime *rt, const int *value)
 {
     while (*value == 0) {
-        assert_int_equal(waldo_runtime_step(rt, 20000), WALDO_OK);
+        assert_int_equal(waldo_runtime_step(rt, 60000), WALDO_OK);
     }
 }
 
@@ -205,7 +205,7 @@ static void closing_ends_everything(void **state)
     fixture_replies(f, "[" HOLD "]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
     drive_until(f->rt, &h.begun);
-    assert_int_equal(waldo_runtime_close(f->rt, 100, note_closed, &closed), WALDO_OK);
+    assert_int_equal(waldo_runtime_close(f->rt, 60000, note_closed, &closed), WALDO_OK);
     assert_int_equal(closed, 0); /* not from inside the call */
     drive_until(f->rt, &closed);
     assert_int_equal(waldo_run_status(run), WALDO_ECANCELED);

@@ -195,7 +195,7 @@ static void ends_each_call_once_from_any_thread(void **state)
     while (work.count > 0) {
         waldo_tool_call_unref(work.calls[--work.count]);
     }
-    assert_true(work.taken > ROUNDS);
+    assert_true(work.taken >= ROUNDS); /* four of each run that came to its answer */
     assert_true(requests_with_results >= ROUNDS / 4);
 }
 
