@@ -6,7 +6,12 @@
 #include "base/header.h"
 #include "docker.h"
 
-enum { BODY_MAX = 1024 * 1024, ANSWER_MAX = 16 * 1024 * 1024, URL_MAX = 16 * 1024 };
+enum {
+    BODY_MAX = 1024 * 1024,
+    ANSWER_MAX = 16 * 1024 * 1024,
+    URL_MAX = 16 * 1024,
+    SILENCE_MS = 180000 /* of an engine that fetches an image, which may take long */
+};
 
 void waldo__docker_call_init(docker_call *call, docker_engine *engine, void *userdata)
 {
@@ -97,6 +102,7 @@ void waldo__docker_call_start(docker_call *call, const char *method, int64_t ms,
                                     .unix_socket = engine->path[0] != '\0' ? engine->path : NULL,
                                     .replay = strcmp(method, "GET") == 0 ? WALDO__REPLAY_SAFE
                                                                          : WALDO__REPLAY_IF_UNSENT,
+                                    .idle_timeout_ms = call->on_line != NULL ? SILENCE_MS : 0,
                                     .deadline_ns = own < deadline_ns ? own : deadline_ns };
 
     url.status = call->path.status;

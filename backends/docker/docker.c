@@ -305,6 +305,20 @@ void waldo__docker_create(waldo_machine *machine)
 
 static void look_at_image(waldo_machine *machine);
 
+/* For the log, and for who waits. */
+static void tell_progress(const waldo_machine *machine, waldo_str of, const char *between,
+                          waldo_str what)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "%.*s%s%.*s", (int)of.len, of.ptr, between, (int)what.len,
+             what.ptr);
+    waldo__log(machine->engine.env->loop, WALDO_LOG_INFO, "docker", "pull: %s", text);
+    if (machine->on_progress != NULL) {
+        machine->on_progress(machine->progress_userdata, text);
+    }
+}
+
 /* One object of the progress; a failure comes as one, too. */
 static waldo_status on_progress(void *userdata, waldo_str line)
 {
@@ -329,9 +343,7 @@ static waldo_status on_progress(void *userdata, waldo_str line)
         waldo__buf_printf(&machine->pull_error, "%.*s",
                           (int)(failure.len < 1000 ? failure.len : 1000), failure.ptr);
     } else if (status.len > 0 && waldo__json_get_str(root, "progress").len == 0) {
-        waldo__log(machine->engine.env->loop, WALDO_LOG_INFO, "docker", "pull: %.*s%s%.*s",
-                   (int)layer.len, layer.ptr, layer.len > 0 ? ": " : "", (int)status.len,
-                   status.ptr);
+        tell_progress(machine, layer, layer.len > 0 ? ": " : "", status);
     }
     waldo__json_free(doc);
     return WALDO_OK;
@@ -360,11 +372,11 @@ static void on_pulled(void *userdata, waldo_status status, const waldo_error *er
 static void pull(waldo_machine *machine)
 {
     machine->pulled = 1;
+    machine->deadline_ns = WALDO__NEVER; /* what comes after it has limits of its own */
     machine->call.on_line = on_progress;
     waldo__docker_put_pull_path(&machine->options, &machine->call.path);
-    waldo__log(machine->engine.env->loop, WALDO_LOG_INFO, "docker", "pulling %s",
-               machine->options.image);
-    waldo__docker_call_start(&machine->call, "POST", 0, machine->deadline_ns, on_pulled);
+    tell_progress(machine, WALDO__S("fetching"), " ", waldo__str(machine->options.image));
+    waldo__docker_call_start(&machine->call, "POST", 0, WALDO__NEVER, on_pulled);
 }
 
 static waldo_status check_image(waldo_machine *machine, waldo_error **ret_err)
@@ -498,6 +510,8 @@ static waldo_status docker_open(const waldo_backend_env *env, const waldo_backen
     machine->deadline_ns = call->deadline_ns;
     machine->done = done;
     machine->userdata = call->userdata;
+    machine->on_progress = spec->on_progress;
+    machine->progress_userdata = spec->progress_userdata;
     machine->pull_error = WALDO__BUF_INIT(4096);
     machine->note = WALDO__BUF_INIT(4096);
     waldo__task_init(&machine->task, complete_open, machine);

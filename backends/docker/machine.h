@@ -38,6 +38,8 @@ struct waldo_machine {
     docker_plain plain; /* without a hand */
     waldo__buf note;    /* why there is none */
     waldo__buf pull_error;
+    void (*on_progress)(void *userdata, const char *text); /* of who waits; or NULL */
+    void *progress_userdata;
     waldo__task channel_task;
     waldo_backend_channel_fn channel_done;
     void *channel_userdata;

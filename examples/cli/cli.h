@@ -61,6 +61,7 @@ typedef struct args {
     int tty;
     int all;
     int dry_run;
+    int only_checks; /* nothing is opened, so nothing fetched */
     answer color;
     char **rest; /* what stands behind the options; NULL-terminated */
     int rest_count;

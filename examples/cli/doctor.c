@@ -124,6 +124,7 @@ int cmd_doctor(args *a)
         return EXIT_USAGE;
     }
     choose_sandbox(a);
+    a->only_checks = 1;
     spec = make_spec(a, 0);
     rt = spec != NULL ? open_runtime(a) : NULL;
     if (rt == NULL) {

@@ -1,14 +1,23 @@
 /* Runtime, spec and agent from the command line; a turn to its end. */
+#include <string.h>
 #include <sys/stat.h>
 
 #include "cli.h"
+
+enum { SANDBOX_BYTES = 1024 }; /* of a string; a longer one is left as it is */
 
 static void print_log(void *userdata, waldo_log_level level, const char *area, waldo_str line)
 {
     static const char *const names[] = { "", "error", "warn", "info", "debug", "trace" };
 
-    (void)userdata;
-    fprintf(stderr, "[%s %s] ", names[level], area);
+    const args *a = userdata;
+    int is_pull = strcmp(area, "docker") == 0 && strncmp(line.ptr, "pull: ", 6) == 0;
+
+    if (a->verbose || level <= WALDO_LOG_ERROR) {
+        fprintf(stderr, "[%s %s] ", names[level], area);
+    } else if (!is_pull || a->quiet || a->json) {
+        return;
+    }
     put_safe(stderr, line);
     fputc('\n', stderr);
 }
@@ -16,9 +25,9 @@ static void print_log(void *userdata, waldo_log_level level, const char *area, w
 waldo_runtime *open_runtime(const args *a)
 {
     waldo_runtime *rt = waldo_runtime_new(
-        &WALDO_RUNTIME(.keys = WALDO_KEYS_FROM_ENV, .log = print_log,
+        &WALDO_RUNTIME(.keys = WALDO_KEYS_FROM_ENV, .log = print_log, .log_userdata = (void *)a,
                        .flags = a->plain_http ? WALDO_RUNTIME_ALLOW_PLAIN_HTTP : 0,
-                       .log_level = a->verbose ? WALDO_LOG_DEBUG : WALDO_LOG_ERROR,
+                       .log_level = a->verbose ? WALDO_LOG_DEBUG : WALDO_LOG_INFO,
                        .model_facts = a->facts_text));
     if (rt == NULL || waldo_runtime_error(rt) != NULL) {
         complain("%s", rt != NULL ? waldo_error_message(waldo_runtime_error(rt))
@@ -29,14 +38,31 @@ waldo_runtime *open_runtime(const args *a)
     return rt;
 }
 
+/* Who names an image by hand wants to have it. */
+static const char *with_pull(const char *text, char *room)
+{
+    if (strncmp(text, "docker:", strlen("docker:")) != 0 || strstr(text, ",pull=") != NULL ||
+        strstr(text, ",attach=") != NULL ||
+        snprintf(room, SANDBOX_BYTES, "%s,pull=missing", text) >= SANDBOX_BYTES) {
+        return text;
+    }
+    return room;
+}
+
 waldo_sandbox_spec *make_spec(const args *a, int64_t command_timeout_ms)
 {
-    waldo_sandbox_spec *spec =
-        waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = a->sandboxes, .workspace = a->dir,
-                                                   .workspace_mode = a->mode, .env = a->env,
-                                                   .command_timeout_ms = command_timeout_ms));
-    const waldo_error *error = waldo_sandbox_spec_error(spec);
+    char rooms[MAX_SANDBOXES][SANDBOX_BYTES];
+    const char *backends[MAX_SANDBOXES + 1] = { NULL };
+    waldo_sandbox_spec *spec;
+    const waldo_error *error;
 
+    for (size_t i = 0; a->sandboxes[i] != NULL; i++) {
+        backends[i] = a->only_checks ? a->sandboxes[i] : with_pull(a->sandboxes[i], rooms[i]);
+    }
+    spec = waldo_sandbox_spec_new(&WALDO_SANDBOX_SPEC(.backends = backends, .workspace = a->dir,
+                                                      .workspace_mode = a->mode, .env = a->env,
+                                                      .command_timeout_ms = command_timeout_ms));
+    error = waldo_sandbox_spec_error(spec);
     if (spec == NULL || error != NULL) {
         complain("%s",
                  error != NULL ? waldo_error_message(error) : waldo_status_text(WALDO_ENOMEM));

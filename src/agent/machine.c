@@ -43,6 +43,10 @@ static void on_news(void *userdata, const char *what, const char *text)
         tell(run, strcmp(what, "unsaved") == 0 ? WALDO_EVENT_WARNING : WALDO_EVENT_SANDBOX, what,
              clean);
     }
+    if (strcmp(what, "opening") == 0) { /* of no interest later */
+        waldo__buf_free(&room);
+        return;
+    }
     waldo__record_begin(run, &json, &jw, is_snapshot ? "snapshot" : "sandbox");
     waldo__jw_int(&jw, "generation", waldo__sandbox_news_generation(run->sandbox));
     if (is_snapshot) {

@@ -450,6 +450,11 @@ static int needs_scratch(const waldo_sandbox *sandbox)
            (ops_of(sandbox)->caps & (WALDO_BACKEND_CHANNEL | WALDO_BACKEND_BIND)) != 0;
 }
 
+static void on_progress(void *userdata, const char *text)
+{
+    waldo__live_news(userdata, "opening", "%s", text);
+}
+
 void waldo__live_open(waldo_sandbox *sandbox)
 {
     waldo_backend_spec spec = waldo__spec_for_backend(sandbox->spec, waldo__live_entry(sandbox));
@@ -468,6 +473,8 @@ void waldo__live_open(waldo_sandbox *sandbox)
         spec.scratch = sandbox->scratch;
         spec.owner = waldo__runtime_owner(sandbox->rt);
         spec.id = sandbox->id;
+        spec.on_progress = on_progress;
+        spec.progress_userdata = sandbox;
         status = ops_of(sandbox)->open(sandbox->env, &spec, waldo__str(sandbox->saved), &call,
                                        on_open, &sandbox->machine, &error);
     }

@@ -3,13 +3,18 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import socket
 import struct
 import subprocess
 import threading
+import time
+import types
 import urllib.parse
 
 import pytest
+
+from program import call
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 EXEC = BUILD / "tests" / "contract" / "exec-tool"
@@ -84,7 +89,11 @@ class StandIn:
                         return
                     if isinstance(answer, list):
                         answer = answer.pop(0) if len(answer) > 1 else answer[0]
-                    connection.sendall(answer)
+                    if isinstance(answer, types.GeneratorType):
+                        for part in answer:
+                            connection.sendall(part)
+                    else:
+                        connection.sendall(answer)
                     if key == self.closing:
                         connection.shutdown(socket.SHUT_RDWR)
                         return
@@ -493,6 +502,70 @@ def test_pull(stand_in):
     assert done.stdout == b"hello\n", done
     assert any(line.endswith("/images/create?fromImage=reg%3A5000%2Fa%2Fb&tag=1&platform=linux%2Famd64")
                for line in stand_in.asked), stand_in.asked
+
+
+LAYERS = [{"status": "Pulling from a"}, {"status": "Downloading", "progress": "[=> ]", "id": "22"},
+          {"status": "Pull complete", "id": "22"}]
+
+
+def test_a_pull_may_take_longer_than_all_the_rest(stand_in):
+    """Making a machine has a limit; fetching its image has none while something comes."""
+    def slowly():
+        data = b"".join(json.dumps(each).encode() + b"\n" for each in LAYERS * 10)
+        yield f"HTTP/1.1 200 OK\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+        for line in data.splitlines(True):
+            yield line
+            time.sleep(0.05)
+    stand_in.answers["GET /images/image/json"] = [MISSING, reply(200, stand_in.image)]
+    stand_in.answers["POST /images/create"] = slowly()
+    done = subprocess.run([TOOL, "open", f"docker:image,pull=missing,host=unix://{stand_in.path}", "500"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "WALDO_OK ", done
+    assert done.stdout.splitlines()[:-1] == ["progress fetching image"] + [
+        "progress Pulling from a", "progress 22: Pull complete"] * 10
+
+
+def test_the_progress_of_a_pull_is_told(stand_in, agent, chat):
+    """As events of the run, and to who waits at a terminal."""
+    agent.args = (*agent.args[:-1], f"docker:image,host=unix://{stand_in.path}")
+    for words, many in ((("-q", "--json"), True), ((), True), (("-q",), False)):
+        stand_in.answers["GET /images/image/json"] = [MISSING, reply(200, stand_in.image)]
+        stand_in.answers["POST /images/create"] = progress(*LAYERS)
+        stand_in.started.clear()
+        chat.queue(call(cmd="echo hello"), {"text": "done"})
+        done = agent("run", "--approve", "never", *words, "x")
+        assert done.returncode == 0, done.stderr
+        if "--json" in words:
+            told = [each["text"] for each in map(json.loads, done.stdout.splitlines())
+                    if each.get("type") == "sandbox" and each["text"].startswith("opening: ")]
+            assert told == ["opening: fetching image", "opening: Pulling from a", "opening: 22: Pull complete"]
+        told = [line for line in done.stderr.splitlines() if line.startswith("pull: ")]
+        assert len(told) == (3 if not words else 0), done.stderr
+        assert many or "pull" not in done.stderr
+
+
+def test_the_program_fetches_what_is_named(stand_in, waldo):
+    """The library does so only on demand; the doctor and pull=never never do."""
+    host = f"host=unix://{stand_in.path}"
+    for words, asked in ((("exec", "-s", f"docker:image,{host}", "--", "true"), True),
+                         (("exec", "-s", f"docker:image,pull=never,{host}", "--", "true"), False),
+                         (("doctor", "-s", f"docker:image,{host}"), False)):
+        stand_in.answers["GET /images/image/json"] = MISSING
+        stand_in.answers["POST /images/create"] = progress({"error": "toomanyrequests"})
+        stand_in.asked.clear()
+        done = waldo(*words)
+        assert done.returncode != 0, done
+        assert any("/images/create" in line for line in stand_in.asked) == asked, stand_in.asked
+        assert ("toomanyrequests" if asked else "docker pull image") in done.stderr + done.stdout, done
+
+
+def test_a_pull_is_ended_with_its_program(stand_in, waldo):
+    stand_in.answers["GET /images/image/json"] = MISSING
+    stand_in.answers["POST /images/create"] = None
+    with waldo.start("exec", "-s", f"docker:image,host=unix://{stand_in.path}", "--", "true") as process:
+        assert process.stderr.readline() == b"pull: fetching image\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
 
 
 @pytest.mark.parametrize("image,query", [("debian", "fromImage=debian&tag=latest"),

@@ -91,6 +91,12 @@ typedef struct waldo_backend_spec {
      * counts more. 1 to 256 printable characters without spaces.
      */
     const char *attach;
+    /*
+     * Since version 3. For open to call, from dispatch and before it completes: what takes so long,
+     * in words, such as the image that is fetched, and each of its layers. NULL: nobody hears it.
+     */
+    void (*on_progress)(void *userdata, const char *text);
+    void *progress_userdata;
 } waldo_backend_spec;
 
 /** Services of the runtime for a backend; in-tree backends use the internal headers with them. */
@@ -292,7 +298,8 @@ typedef struct waldo_backend_ops {
 
     /**
      * Mandatory. Make a machine, or reach the one of a saved state. *ret_machine is set before the
-     * completion, so that close can end a half-made one.
+     * completion, so that close can end a half-made one. An image that is fetched first takes as
+     * long as it takes: then the deadline counts no more, but silence is bounded.
      */
     waldo_status (*open)(const waldo_backend_env *env, const waldo_backend_spec *spec,
                          waldo_str saved, const waldo_backend_call *call,
