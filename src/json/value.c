@@ -12,6 +12,12 @@ static const cJSON *item_of(const waldo__json_value *value)
     return (const cJSON *)value;
 }
 
+/* As libcJSON's functions say it, without a call of the library for each. */
+static int is(const cJSON *item, int kinds)
+{
+    return item != NULL && (item->type & kinds) != 0;
+}
+
 waldo__json_type waldo__json_type_of(const waldo__json_value *value)
 {
     static const struct {
@@ -35,11 +41,14 @@ waldo__json_type waldo__json_type_of(const waldo__json_value *value)
 
 static const waldo__json_value *member(const waldo__json_value *object, waldo_str key)
 {
-    if (!cJSON_IsObject(item_of(object))) {
+    char first = key.len > 0 ? key.ptr[0] : '\0'; /* most members differ in it */
+
+    if (!is(item_of(object), cJSON_Object)) {
         return NULL;
     }
     for (const cJSON *at = item_of(object)->child; at != NULL; at = at->next) {
-        if (strncmp(at->string, key.ptr, key.len) == 0 && at->string[key.len] == '\0') {
+        if (*at->string == first && strncmp(at->string, key.ptr, key.len) == 0 &&
+            at->string[key.len] == '\0') {
             return (const waldo__json_value *)at;
         }
     }
@@ -70,7 +79,7 @@ const waldo__json_value *waldo__json_path(const waldo__json_value *value, const 
     waldo_str rest = waldo__str(dotted), part;
 
     while (value != NULL && waldo__str_split(&rest, '.', &part)) {
-        value = cJSON_IsArray(item_of(value)) ? element(value, part) : member(value, part);
+        value = is(item_of(value), cJSON_Array) ? element(value, part) : member(value, part);
     }
     return value;
 }
@@ -104,7 +113,7 @@ size_t waldo__json_count(const waldo__json_value *container)
 /* Strings hold no NUL: the check refuses them. */
 int waldo__json_str(const waldo__json_value *value, waldo_str *ret)
 {
-    if (!cJSON_IsString(item_of(value))) {
+    if (!is(item_of(value), cJSON_String)) {
         return 0;
     }
     *ret = waldo__str(item_of(value)->valuestring);
@@ -175,7 +184,7 @@ int waldo__json_int(const waldo__json_value *value, int64_t *ret)
 {
     const cJSON *item = item_of(value);
 
-    if (!cJSON_IsNumber(item)) {
+    if (!is(item, cJSON_Number)) {
         return 0;
     }
     if (item->valuestring != NULL) {
@@ -187,7 +196,7 @@ int waldo__json_int(const waldo__json_value *value, int64_t *ret)
 
 int waldo__json_num(const waldo__json_value *value, double *ret)
 {
-    if (!cJSON_IsNumber(item_of(value)) || !isfinite(item_of(value)->valuedouble)) {
+    if (!is(item_of(value), cJSON_Number) || !isfinite(item_of(value)->valuedouble)) {
         return 0;
     }
     *ret = item_of(value)->valuedouble;
@@ -196,10 +205,10 @@ int waldo__json_num(const waldo__json_value *value, double *ret)
 
 int waldo__json_bool(const waldo__json_value *value, int *ret)
 {
-    if (!cJSON_IsBool(item_of(value))) {
+    if (!is(item_of(value), cJSON_False | cJSON_True)) {
         return 0;
     }
-    *ret = cJSON_IsTrue(item_of(value)) != 0;
+    *ret = is(item_of(value), cJSON_True);
     return 1;
 }
 
@@ -233,18 +242,18 @@ static void print_string(const char *text, waldo__buf *out)
 /* Anything but a container with something in it. */
 static void print_leaf(const cJSON *item, waldo__buf *out)
 {
-    if (cJSON_IsString(item)) {
+    if (is(item, cJSON_String)) {
         print_string(item->valuestring, out);
-    } else if (cJSON_IsNumber(item) && item->valuestring != NULL) {
+    } else if (is(item, cJSON_Number) && item->valuestring != NULL) {
         waldo__buf_puts(out, item->valuestring);
-    } else if (cJSON_IsNumber(item)) {
+    } else if (is(item, cJSON_Number)) {
         waldo__buf_printf(out, "%lld", (long long)item->valuedouble);
-    } else if (cJSON_IsBool(item)) {
-        waldo__buf_puts(out, cJSON_IsTrue(item) ? "true" : "false");
-    } else if (cJSON_IsObject(item)) {
+    } else if (is(item, cJSON_False | cJSON_True)) {
+        waldo__buf_puts(out, is(item, cJSON_True) ? "true" : "false");
+    } else if (is(item, cJSON_Object)) {
         waldo__buf_puts(out, "{}");
     } else {
-        waldo__buf_puts(out, cJSON_IsArray(item) ? "[]" : "null");
+        waldo__buf_puts(out, is(item, cJSON_Array) ? "[]" : "null");
     }
 }
 
@@ -255,12 +264,12 @@ waldo_status waldo__json_print(const waldo__json_value *value, waldo__buf *out)
     size_t depth = 0;
 
     while (out->status == WALDO_OK) {
-        if (depth > 0 && cJSON_IsObject(parents[depth - 1])) {
+        if (depth > 0 && is(parents[depth - 1], cJSON_Object)) {
             print_string(item->string, out);
             waldo__buf_putc(out, ':');
         }
         if (item != NULL && item->child != NULL) {
-            waldo__buf_putc(out, cJSON_IsObject(item) ? '{' : '[');
+            waldo__buf_putc(out, is(item, cJSON_Object) ? '{' : '[');
             parents[depth++] = item;
             item = item->child;
             continue;
@@ -268,7 +277,7 @@ waldo_status waldo__json_print(const waldo__json_value *value, waldo__buf *out)
         print_leaf(item, out);
         while (depth > 0 && item->next == NULL) {
             item = parents[--depth];
-            waldo__buf_putc(out, cJSON_IsObject(item) ? '}' : ']');
+            waldo__buf_putc(out, is(item, cJSON_Object) ? '}' : ']');
         }
         if (depth == 0) {
             break;
