@@ -32,7 +32,6 @@ typedef struct waldo__cloud_fns {
 typedef struct waldo__cloud {
     const waldo__cloud_fns *fns;
     const waldo_backend_env *env;
-    waldo__finder finder;
     int64_t deadline_ns; /* of what goes on, and the next two */
     waldo_backend_done_fn done;
     void *userdata;
@@ -44,6 +43,7 @@ typedef struct waldo__cloud {
     waldo_backend_bytes_fn text_done;
     void *text_userdata;
     waldo__task text_task;
+    waldo__finder finder; /* last, as it is large */
 } waldo__cloud;
 
 void waldo__cloud_init(waldo__cloud *cloud, const waldo_backend_env *env,

@@ -25,7 +25,6 @@ typedef struct waldo__query_fns {
 struct waldo__query {
     const waldo__query_fns *fns;
     const waldo_backend_env *env;
-    char id[WALDO__WORD_MAX]; /* of the one to end */
     int64_t deadline_ns;
     waldo_backend_id_fn each; /* NULL: not one is to be told of */
     unsigned pages;
@@ -35,6 +34,7 @@ struct waldo__query {
     waldo__task task; /* of done, of what was not asked for */
     waldo_status status;
     waldo_error *error;
+    char id[WALDO__WORD_MAX]; /* of the one to end */
 };
 
 /* The ops of a backend are these with its own fns. spec may be NULL. */
