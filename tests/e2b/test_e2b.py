@@ -68,6 +68,12 @@ class Cloud:
         found = json.loads(self.standin.ask("GET", "/_processes/list"))
         return "\n".join(line for processes in found.values() for line in processes.values())
 
+    def holds(self, path, text):
+        """Whether a file in the only machine does."""
+        processes, = json.loads(self.standin.ask("GET", "/_processes/list")).values()
+        file = pathlib.Path(f"/proc/{max(map(int, processes))}/root{path}")
+        return file.exists() and file.read_text() == text
+
     def touch(self, path):
         """Make a file in the machine where a command waits for it."""
         for processes in json.loads(self.standin.ask("GET", "/_processes/list")).values():
@@ -562,9 +568,12 @@ def test_sending_fails(empty):
     a = empty.host("e2b:")
     a.good("open")
     time.sleep(1.1)
-    empty.fault(SEND, close_before_reply=True)
-    assert a.ask("exec echo once >> /tmp/times; sleep 100").startswith("OK end=6")
-    assert empty.wait(lambda: a.run("cat /tmp/times") == "once\n")
+    empty.fault(SEND, stall_headers=True, close_before_reply=True)
+    a.say("exec echo once >> /tmp/times; sleep 1000")
+    assert empty.wait(lambda: empty.holds("/tmp/times", "once\n"))
+    empty.standin.control(release=True)
+    assert a.hear().startswith("OK end=6")
+    assert a.run("cat /tmp/times") == "once\n"
     a.good("close")
 
 

@@ -58,10 +58,10 @@ def head(status, headers):
 
 def send_head(connection, status, headers, reply, released):
     """What the script wants to happen before a response, and its head."""
-    if reply.get("close_before_reply"):
-        cut(connection, reply)
     if reply.get("stall_headers"):
         hold(connection, released)
+    if reply.get("close_before_reply"):
+        cut(connection, reply)
     closing = {"Connection": "close"} if reply.get("close") else {}
     start = head(status, {**headers, **reply.get("headers", {}), **closing})
     if reply.get("slow_headers"):
