@@ -440,7 +440,9 @@ waldo_status waldo__docker_put_create(const docker_options *options, const docke
     waldo__jw_raw(&jw, WORKSPACE, WALDO__S("{}"));
     waldo__jw_end(&jw, '}');
     waldo__jw_object(&jw, "Labels");
-    waldo__labels_put(&jw, options->owner, options->id, options->name, options->lease_ms);
+    /* Always a name, for an image that was made of a named container has its labels. */
+    waldo__labels_put(&jw, options->owner, options->id, options->name != NULL ? options->name : "",
+                      options->lease_ms);
     waldo__jw_end(&jw, '}');
     put_host_config(options, engine, &jw);
     waldo__jw_end(&jw, '}');

@@ -137,6 +137,26 @@ def test_named_ones_are_ended_at_once(fleet):
     assert not fleet.listed()
 
 
+def test_an_image_of_a_named_machine_gives_no_name(fleet):
+    """It has the labels of the container that it was made of; what is made from it has its own."""
+    fleet.waldo("exec", "-s", f"docker:{IMAGE},name=model,lease=600", "--", "true")
+    model, = fleet.listed()
+    fleet.made.append(model)
+    assert fleet.engine.ask("POST", f"/v1.41/commit?container={model}&repo=waldo-test-committed&tag=latest")[0] == 201
+    process = subprocess.Popen([EXEC, "docker:waldo-test-committed", "-", "copy", "echo up; sleep 100"], env=fleet.env,
+                               stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"up\n"
+        assert fleet.waldo("gc", "@model").startswith(f"ended docker {model}")
+        found, = fleet.listed().values()
+        assert (found["name"], found["lease_ms"], process.poll()) == ("", 0, None), found
+    finally:
+        process.kill()
+        process.communicate()
+        fleet.engine.wait(lambda: not fleet.engine.containers())
+        fleet.engine.ask("DELETE", "/v1.41/images/waldo-test-committed?force=1")
+
+
 def test_others_are_not_touched(fleet):
     labels = fleet.labels()
     space = labels["dev.waldo.host"].split("/")

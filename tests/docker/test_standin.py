@@ -483,6 +483,15 @@ def test_warnings_that_are_none_of_ours(stand_in):
     assert run(stand_in).stdout == b"hello\n"
 
 
+def test_warnings_are_surfaced(stand_in, waldo):
+    """All of them, in the log."""
+    stand_in.warnings = [DROPPED, "IPv4 forwarding is disabled."]
+    done = waldo("exec", "-v", "-s", f"docker:image,host=unix://{stand_in.path}", "--", "true")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stderr.splitlines() if "the engine warns" in line] == [
+        f"[warn docker] the engine warns: {warning}" for warning in stand_in.warnings]
+
+
 # ---- pulling
 
 MISSING = reply(404, {"message": "No such image: image"})
