@@ -40,7 +40,7 @@ python_tests() { # PATH...
     scripts=$(find "$@" -name 'test_*.py' -not -path '*/node_modules/*' 2>/dev/null | sort)
     [ -n "$scripts" ] || return 0
     # shellcheck disable=SC2086 # a list of paths without spaces
-    timeout --kill-after=30 1500 "$python" -m pytest -q -p no:cacheprovider -o faulthandler_timeout=600 \
+    timeout --kill-after=30 3600 "$python" -m pytest -q -p no:cacheprovider -o faulthandler_timeout=600 \
         --junitxml="$reports/$suite-scripts.xml" $scripts || true
     [ -s "$reports/$suite-scripts.xml" ] || echo "$suite: pytest left no report" >>"$reports/steps.failed"
 }
