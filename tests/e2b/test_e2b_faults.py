@@ -126,6 +126,7 @@ def test_too_long_a_life(sound):
     (FILES, 0, {"status": 507}, "WALDO_ENOSPACE"), (FILES, 1, {"status": 507}, "WALDO_ENOSPACE"),
     (FILES, 0, {"status": 401}, "WALDO_EAUTH"), (FILES, 0, {"status": 409}, "WALDO_EBUSY"),
     (FOLDER, 0, {"status": 500}, "WALDO_EPROVIDER"), (START, 0, {"status": 503}, "WALDO_EUNAVAILABLE"),
+    (START, 1, {"status": 429}, "WALDO_ERATE"),
     (START, 1, {"status": 403}, "WALDO_EACCESS"), (START, 1, {"status": 404, "text": "<html>"}, "WALDO_ENOTFOUND"),
     (FOLDER, 0, {"vanish": True}, GONE), (FILES, 0, {"vanish": True}, GONE),
     (START, 0, {"vanish": True}, "WALDO_ELOST"), (START, 1, {"vanish": True}, "WALDO_ELOST")])
@@ -139,7 +140,7 @@ def test_opening_fails_by_name(sound, on, skip, fault, status):
 
 @pytest.mark.parametrize("fault", [
     {"close_before_reply": True}, {"close_before_reply": True, "reset": True}, {"status": 500, "after": True},
-    {"status": 500}, {"status": 500, "close_before_reply": True}])
+    {"status": 500}, {"status": 500, "close_before_reply": True}, {"status": 429}])
 def test_sending_of_unknown_outcome(sound, fault):
     """Lost, never sent again; the machine is reached again."""
     a = sound.host("e2b:")
