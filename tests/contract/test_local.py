@@ -393,6 +393,20 @@ def test_copy_keeps_modes_and_links(sandbox, place):
     assert done.stdout == b'ran\nx/no where\nempty\n755\n=====\n', done.stderr
 
 
+def test_copy_follows_no_links_that_lead_out(sandbox, place):
+    """What they lead to on the host is not the workspace's: the sandbox gets the links, and finds nothing there."""
+    folder = place / f'leads-out-{sandbox.user}'
+    secret = place / f'secret-{sandbox.user}'
+    for each in (folder, secret):
+        each.mkdir()
+    (secret / 'key').write_text('of the host\n')
+    (folder / 'folder').symlink_to(secret)
+    (folder / 'file').symlink_to(secret / 'key')
+    (folder / 'up').symlink_to(f'../{secret.name}')
+    done = sandbox.run('readlink folder file up; cat folder/key file up/key; ls -A', workspace=folder)
+    assert done.stdout.decode() == f'{secret}\n{secret}/key\n../{secret.name}\nfile\nfolder\nup\n', done
+
+
 def test_unreadable_file_is_named(place):
     if os.geteuid() != 0:
         pytest.skip('needs a second user')

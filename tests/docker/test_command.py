@@ -8,6 +8,7 @@ import termios
 import pytest
 
 from dockerd import IMAGE
+from program import Sleep, call
 
 
 @pytest.fixture
@@ -81,3 +82,26 @@ def test_only_the_command_is_lost(contained):
     """It has killed what watches over it; the sandbox is whole."""
     done = contained("exec", "--", "sh", "-c", "kill -9 $PPID; sleep 600")
     assert done.returncode == 125 and "the command was lost" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_command_and_its_tree(contained, number):
+    sleep = Sleep()
+    script = f"trap '' TERM INT; setsid {sleep.words} & {sleep.words}"
+    with contained.start("exec", "--", "sh", "-c", script) as process:
+        sleep.wait(2)
+        process.send_signal(number)
+        assert process.wait(timeout=60) == 130
+    sleep.wait(0)
+
+
+def test_an_interrupted_run_leaves_nothing(agent, chat, engine):
+    sleep = Sleep()
+    agent.args = (*agent.args[:-1], f"docker:{IMAGE}")
+    chat.queue(call(cmd=f"setsid {sleep.words} & {sleep.words}"))
+    with agent.terminal("run", "--approve", "never", "x", env={"DOCKER_HOST": engine.url}) as terminal:
+        sleep.wait(2)
+        terminal.send("\x03")
+        assert terminal.end() == 130
+    sleep.wait(0)
+    assert engine.wait(lambda: not engine.containers())

@@ -148,6 +148,19 @@ def test_workspace(box, tmp_path):
     assert b"+new\n" in patch and b"deleted file mode 100644" in patch and b"new mode 100644" in patch
 
 
+def test_a_workspace_follows_no_links_that_lead_out(box, tmp_path):
+    """What they lead to on the host is not the workspace's: the sandbox gets the links, and finds nothing there."""
+    secret, folder = tmp_path / "secret", tmp_path / "work"
+    secret.mkdir()
+    folder.mkdir()
+    (secret / "key").write_text("of the host\n")
+    (folder / "folder").symlink_to(secret)
+    (folder / "file").symlink_to(secret / "key")
+    (folder / "up").symlink_to("../secret")
+    done = box.run("readlink folder; readlink file; readlink up; cat folder/key file up/key; ls -A", workspace=folder)
+    assert done.stdout.decode() == f"{secret}\n{secret}/key\n../secret\nfile\nfolder\nup\n", done
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_changes_of_random_trees(box, tmp_path, seed):
     rng = random.Random(seed + 5000)
