@@ -421,19 +421,21 @@ static int is_closed(const waldo__json_value *schema)
     return !waldo__json_get_bool(schema, "additionalProperties", 1);
 }
 
+static int is_word(const char *words, const char *word)
+{
+    while (*words != '\0' && strcmp(words, word) != 0) {
+        words += strlen(words) + 1;
+    }
+    return *words != '\0';
+}
+
 /* Is this no keyword of a schema, or one of these? As words of waldo__schema_is_strict(). */
 static int is_among(const waldo__json_value *at, const waldo__json_value *parent, const char *words)
 {
     const char *key = waldo__json_key(at), *map = waldo__json_key(parent);
 
-    if (key == NULL || words == NULL ||
-        (map != NULL && (strcmp(map, "properties") == 0 || strcmp(map, "$defs") == 0))) {
-        return 1;
-    }
-    while (*words != '\0' && strcmp(words, key) != 0) {
-        words += strlen(words) + 1;
-    }
-    return *words != '\0';
+    return key == NULL || words == NULL || (map != NULL && is_word("properties\0$defs\0", map)) ||
+           is_word(words, key);
 }
 
 /* Every object anywhere in it is looked at as if it were a schema: one too many does no harm. */

@@ -557,9 +557,7 @@ waldo_status waldo__chat_new_encoder(const waldo_model_epoch *epoch, waldo_encod
     }
     if (status != WALDO_OK) {
         waldo__chat_free_encoder(encoder);
-        return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
-                               "the model's requests could not be begun: %s",
-                               waldo_status_text(status));
+        return waldo__request_unbegun(status, ret_err);
     }
     *ret_encoder = encoder;
     return WALDO_OK;

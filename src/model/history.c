@@ -292,6 +292,13 @@ waldo_status waldo__request_fail(waldo__buf *body, size_t frozen, waldo_status s
                            waldo_status_text(status));
 }
 
+waldo_status waldo__request_unbegun(waldo_status status, waldo_error **ret_err)
+{
+    return waldo_error_set(ret_err, status, WALDO_CLASS_USAGE,
+                           "the model's requests could not be begun: %s",
+                           waldo_status_text(status));
+}
+
 waldo_str waldo__request_headers(int streamed)
 {
     return streamed ? WALDO__S("Content-Type: application/json\nAccept: text/event-stream\n")

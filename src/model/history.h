@@ -103,6 +103,9 @@ waldo_status waldo__history_refuse(const waldo__history *history, waldo_error **
 waldo_status waldo__request_fail(waldo__buf *body, size_t frozen, waldo_status status,
                                  const char *what, waldo_error **ret_err);
 
+/* An epoch's encoder could not be made; an error that is set already stays. */
+waldo_status waldo__request_unbegun(waldo_status status, waldo_error **ret_err);
+
 /* Content-Type and Accept. */
 waldo_str waldo__request_headers(int streamed);
 

@@ -58,14 +58,12 @@ static void begin_message(waldo_reader *reader, const waldo__json_value *message
 }
 
 /* A refusal says why; there is nothing else of it that could be kept. */
-static waldo_status warn_refused(waldo_reader *reader, const waldo__json_value *details)
+static waldo_status warn(waldo_reader *reader, const char *what, waldo_str category, waldo_str why)
 {
-    waldo_str category = waldo__json_get_str(details, "category");
-    waldo_str why = waldo__json_get_str(details, "explanation");
     waldo__buf text = WALDO__BUF_WIPED(8 * WALDO__MODEL_MESSAGE_MAX);
     waldo_status status;
 
-    waldo__buf_puts(&text, "the model refused");
+    waldo__buf_puts(&text, what);
     if (category.len > 0) {
         waldo__buf_puts(&text, " (");
         waldo__provider_quote(category, 64, &text);
@@ -75,19 +73,6 @@ static waldo_status warn_refused(waldo_reader *reader, const waldo__json_value *
         waldo__buf_puts(&text, ": ");
         waldo__provider_quote(why, WALDO__MODEL_MESSAGE_MAX, &text);
     }
-    status = waldo__body_emit(&reader->body, WALDO_DELTA_WARNING, waldo__buf_str(&text));
-    waldo__buf_free(&text);
-    return status;
-}
-
-/* It ends the answer like any other, but may mean more than that. */
-static waldo_status warn_unknown(waldo_reader *reader)
-{
-    waldo__buf text = WALDO__BUF_WIPED(WORD_MAX + 64);
-    waldo_status status;
-
-    waldo__buf_printf(&text, "the model stopped for a reason that is not known: %s",
-                      waldo__buf_str(&reader->stop).ptr);
     status = waldo__body_emit(&reader->body, WALDO_DELTA_WARNING, waldo__buf_str(&text));
     waldo__buf_free(&text);
     return status;
@@ -110,7 +95,7 @@ static waldo_status drop_stray(waldo_reader *reader)
 static waldo_status end_message(waldo_reader *reader, const waldo__json_value *message)
 {
     waldo_str reason = waldo__json_get_str(message, "stop_reason");
-    waldo_status status;
+    waldo_status status = WALDO_OK;
 
     if (reason.len == 0) {
         return WALDO_OK;
@@ -118,9 +103,14 @@ static waldo_status end_message(waldo_reader *reader, const waldo__json_value *m
     waldo__buf_clear(&reader->stop);
     waldo__provider_quote(reason, WORD_MAX, &reader->stop);
     if (waldo__str_is(reason, "refusal")) {
-        return warn_refused(reader, waldo__json_get(message, "stop_details"));
+        message = waldo__json_get(message, "stop_details");
+        return warn(reader, "the model refused", waldo__json_get_str(message, "category"),
+                    waldo__json_get_str(message, "explanation"));
     }
-    status = waldo__messages_stop_is_known(reason) ? WALDO_OK : warn_unknown(reader);
+    if (!waldo__messages_stop_is_known(reason)) { /* it ends the answer, but may mean more */
+        status = warn(reader, "the model stopped for a reason that is not known", WALDO__S(""),
+                      waldo__buf_str(&reader->stop));
+    }
     return status >= 0 ? drop_stray(reader) : status;
 }
 

@@ -36,14 +36,20 @@ static const struct {
     { CUT_BY_WINDOW, FINISH_BY_CALLS },
 };
 
-int waldo__messages_stop_is_known(waldo_str reason)
+/* Its row, or the count. */
+static size_t stop_row(waldo_str reason)
 {
     size_t row = 0;
 
     while (row < WALDO__COUNT(stops) && !waldo__str_is(reason, stops[row].reason)) {
         row++;
     }
-    return row < WALDO__COUNT(stops);
+    return row;
+}
+
+int waldo__messages_stop_is_known(waldo_str reason)
+{
+    return stop_row(reason) < WALDO__COUNT(stops);
 }
 
 static size_t count_calls(const waldo_reader *reader)
@@ -62,8 +68,8 @@ static size_t count_calls(const waldo_reader *reader)
 static waldo_status judge_stop(waldo_reader *reader)
 {
     waldo_str stop = waldo__buf_str(&reader->stop);
-    waldo_finish finish = FINISH_BY_CALLS;
-    size_t calls = count_calls(reader);
+    size_t calls = count_calls(reader), row = stop_row(stop);
+    waldo_finish finish;
 
     if (!reader->body.is_done) {
         return waldo__body_fail(
@@ -81,9 +87,7 @@ static waldo_status judge_stop(waldo_reader *reader)
                                 "the model server ended its answer without %s",
                                 stop.len == 0 ? "a message or a reason" : "the call it told of");
     }
-    for (size_t i = 0; i < WALDO__COUNT(stops); i++) {
-        finish = waldo__str_is(stop, stops[i].reason) ? stops[i].finish : finish;
-    }
+    finish = row < WALDO__COUNT(stops) ? stops[row].finish : FINISH_BY_CALLS;
     if (finish == FINISH_BY_CALLS || (finish == WALDO_FINISH_PAUSE && calls > 0)) {
         finish = calls > 0 ? WALDO_FINISH_CALLS : WALDO_FINISH_ANSWER;
     }

@@ -119,11 +119,14 @@ static waldo_status make_items(waldo_reader *reader)
     for (size_t i = 0; i < reader->parts.count; i++) {
         waldo_item item = item_of(reader->parts.at[i]);
 
-        if (item.kind == WALDO_ITEM_ASSISTANT && !is_empty(&item) && !is_final) {
+        if (is_empty(&item)) {
+            continue;
+        }
+        if (item.kind == WALDO_ITEM_ASSISTANT && !is_final) {
             reader->answer.answer_from = reader->answer.count;
             is_final = waldo__wire_raw_says(item.raw, "phase", WALDO__S("final_answer"));
         }
-        if (!is_empty(&item) && push_item(reader, item) != WALDO_OK) {
+        if (push_item(reader, item) != WALDO_OK) {
             return WALDO_ENOMEM;
         }
     }

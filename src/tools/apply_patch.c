@@ -314,6 +314,14 @@ static int is_first_failure(state *s)
     return s->failures++ == 0;
 }
 
+static void fails(state *s, const file *f, const char *what)
+{
+    if (is_first_failure(s)) {
+        waldo__tool_show_name(waldo__str(f->path), &s->why);
+        waldo__buf_printf(&s->why, " %s\n", what);
+    }
+}
+
 /* Can a file be written, or read as text? Says why not. */
 static int is_plain(state *s, const file *f)
 {
@@ -323,18 +331,16 @@ static int is_plain(state *s, const file *f)
                                             "link first"
                                           : "is not a regular file";
 
-    if (what != NULL && is_first_failure(s)) {
-        waldo__tool_show_name(waldo__str(f->path), &s->why);
-        waldo__buf_printf(&s->why, " %s\n", what);
+    if (what != NULL) {
+        fails(s, f, what);
     }
     return what == NULL;
 }
 
 static int is_there(state *s, const file *f)
 {
-    if (!f->exists && is_first_failure(s)) {
-        waldo__tool_show_name(waldo__str(f->path), &s->why);
-        waldo__buf_puts(&s->why, " does not exist: look for it with a command, or add it\n");
+    if (!f->exists) {
+        fails(s, f, "does not exist: look for it with a command, or add it");
     }
     return f->exists;
 }
@@ -348,10 +354,7 @@ static void report(state *s, const char *what, const file *f)
 static waldo_status add_file(state *s, const waldo__v4a_section *section, file *f)
 {
     if (f->exists && s->add_must_not_exist) {
-        if (is_first_failure(s)) {
-            waldo__tool_show_name(waldo__str(f->path), &s->why);
-            waldo__buf_puts(&s->why, " exists: update it, or delete it first\n");
-        }
+        fails(s, f, "exists: update it, or delete it first");
         return WALDO_OK;
     }
     if (!is_plain(s, f)) {
