@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/rand.h"
 
+enum { AGAIN_TRIES = 10, AGAIN_MS = 1000 };
+
 /*
  * From a file of the user's own; the one that root will run is nobody else's. Of two hands with one
  * address the second ends at once.
@@ -64,9 +66,25 @@ static void start(waldo__launch *launch)
     launch->fns->start(launch->owner, durable, args);
 }
 
+static void bring_again(void *userdata)
+{
+    bring_root(userdata);
+}
+
+/* Nothing was begun by what failed: the file is written anew. */
+static int try_again(waldo__launch *launch, waldo_status status)
+{
+    return (status == WALDO_EUNAVAILABLE || status == WALDO_EBUSY) &&
+           launch->tries++ < AGAIN_TRIES &&
+           waldo__timer_arm(launch->loop, &launch->timer, waldo__deadline_ns(AGAIN_MS)) == WALDO_OK;
+}
+
 /* Told when all have ended, for they share what the backend has for them. */
 void waldo__launch_part(waldo__launch *launch, waldo_status status, const waldo_error *error)
 {
+    if (launch->over && try_again(launch, status)) {
+        return;
+    }
     if (launch->over) {
         launch->brought = 0;
         launch->fns->again(launch->owner, status, error);
@@ -127,6 +145,7 @@ void waldo__launch_again(waldo__launch *launch)
         waldo__task_queue(launch->loop, &launch->task);
         return;
     }
+    launch->tries = 0;
     waldo__random(random, sizeof random);
     snprintf(launch->path, sizeof launch->path, "/tmp/.waldo-hand-%016llx%016llx",
              (unsigned long long)random[0], (unsigned long long)random[1]);
@@ -138,12 +157,14 @@ void waldo__launch_init(waldo__launch *launch, waldo__loop *loop, const waldo__l
 {
     *launch = (waldo__launch){ .loop = loop, .fns = fns, .owner = owner };
     waldo__task_init(&launch->task, tell, launch);
+    waldo__timer_init(&launch->timer, bring_again, launch);
 }
 
 void waldo__launch_free(waldo__launch *launch)
 {
     if (launch->loop != NULL) {
         waldo__task_cancel(launch->loop, &launch->task);
+        waldo__timer_disarm(launch->loop, &launch->timer);
     }
     waldo__error_clear(&launch->error);
 }

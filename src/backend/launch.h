@@ -31,11 +31,13 @@ typedef struct waldo__launch {
     unsigned parts; /* that have not ended */
     int over;       /* what is brought from now on is for a stream */
     int told;
-    int brought; /* root's file is there, for one stream */
+    int brought;    /* root's file is there, for one stream */
+    unsigned tries; /* of bringing it for another one, which failed */
     int64_t lease_ms;
     waldo_status status; /* the first failure of a part */
     waldo_error *error;
     waldo__task task;                  /* of done and again */
+    waldo__timer timer;                /* until it is brought once more */
     char path[WALDO__WORD_MAX + 40];   /* root's file */
     char address[WALDO__WORD_MAX + 8]; /* of the durable hand */
 } waldo__launch;
@@ -55,7 +57,10 @@ void waldo__launch_part(waldo__launch *launch, waldo_status status, const waldo_
 void waldo__launch_event(waldo__launch *launch, waldo__process_event event);
 void waldo__launch_over(waldo__launch *launch, waldo_status status, const waldo_error *error);
 
-/* For another stream have root's file there, under path. */
+/*
+ * For another stream have root's file there, under path. What broke the stream may go on for a
+ * while: a provider that cannot be reached, or is busy, is tried again for ten seconds.
+ */
 void waldo__launch_again(waldo__launch *launch);
 
 #endif

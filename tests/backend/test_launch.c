@@ -186,6 +186,39 @@ static void a_file_for_each_stream(void **state)
     assert_int_equal(s.done, 1);
 }
 
+/* A provider that is away for a while is not the end; one that stays away is. */
+static void a_file_that_is_brought_once_more(void **state)
+{
+    int64_t until = waldo__deadline_ns(60000);
+    char asked[sizeof s.asked];
+
+    (void)state;
+    parts(3);
+    waldo__launch_event(&s.launch, WALDO__PROCESS_STARTED);
+    turn();
+    waldo__launch_again(&s.launch);
+    turn();
+    s.asked[0] = '\0';
+    waldo__launch_again(&s.launch);
+    memcpy(asked, s.asked, sizeof asked);
+    for (int i = 0; i < 2; i++) {
+        s.asked[0] = '\0';
+        waldo__launch_part(&s.launch, i == 0 ? WALDO_EUNAVAILABLE : WALDO_EBUSY, NULL);
+        assert_int_equal(s.again, 1);
+        while (s.asked[0] == '\0' && waldo__now_ns() < until) {
+            waldo__loop_round(s.loop, until, 0);
+        }
+        assert_string_equal(s.asked, asked);
+    }
+    waldo__launch_part(&s.launch, WALDO_OK, NULL);
+    assert_int_equal(s.again, 2);
+    waldo__launch_again(&s.launch);
+    s.launch.tries = 10;
+    waldo__launch_part(&s.launch, WALDO_EUNAVAILABLE, NULL);
+    assert_int_equal(s.again, 3);
+    assert_int_equal(s.status, WALDO_EUNAVAILABLE);
+}
+
 static void nothing_is_called_any_more(void **state)
 {
     waldo_error *why = NULL;
@@ -205,9 +238,9 @@ static void nothing_is_called_any_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(it_starts_when_all_is_there), CASE(the_first_failure_counts),
-        CASE(its_process_does_not_start),  CASE(a_file_for_each_stream),
-        CASE(nothing_is_called_any_more),
+        CASE(it_starts_when_all_is_there),      CASE(the_first_failure_counts),
+        CASE(its_process_does_not_start),       CASE(a_file_for_each_stream),
+        CASE(a_file_that_is_brought_once_more), CASE(nothing_is_called_any_more),
     };
 
     return !!cmocka_run_group_tests(tests, NULL, NULL);

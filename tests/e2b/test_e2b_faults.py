@@ -174,6 +174,21 @@ def test_a_stream_that_is_cut(sound, fault):
     assert read_all(a, number) == (counted(), (1, 7)) and len(machines(sound)) == 1
 
 
+@pytest.mark.parametrize("away", [{"status": 503}, {"status": 409}, {"close_before_reply": True, "status": 500}],
+                         ids=lambda away: str(away["status"]))
+def test_a_provider_that_is_away_for_a_while(sound, away):
+    """When the stream is to be made anew."""
+    sound.fault(START, skip=1, drop_at=3000, reset=True)
+    sound.fault(FILES, skip=2, times=2, **away)
+    a = sound.host("e2b:")
+    a.good("open")
+    number = a.start(count())
+    a.run("sleep 1.1")
+    assert a.ask("exec echo once >> /tmp/times; head -c 3000 /dev/urandom; sleep 100").startswith("OK end=6")
+    assert a.run("cat /tmp/times") == "once\n"
+    assert read_all(a, number) == (counted(), (1, 7)) and len(machines(sound)) == 1
+
+
 @pytest.mark.parametrize("frames", [
     {}, {"no_end": True}, {"twice_end": True}, {"no_end_stream": True}, {"no_end": True, "no_end_stream": True},
     {"after_end_stream": True}, {"end_error": {"code": "internal", "message": "late"}}], ids="-".join)
