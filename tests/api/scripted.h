@@ -16,7 +16,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define RUN(cmd)     .call = "exec_command", .args = "{\"cmd\":\"" cmd "\"}"
 
-enum { WAIT_MS = 20000, ALL_TOOLS = WALDO_SHELL | WALDO_FILES | WALDO_APPLY_PATCH };
+enum { WAIT_MS = 60000, ALL_TOOLS = WALDO_SHELL | WALDO_FILES | WALDO_APPLY_PATCH };
 
 /* What a run came to. */
 typedef struct outcome {

@@ -124,7 +124,7 @@ static void made(const char *id)
 /* Until something is asked for. */
 static void wait(void)
 {
-    int64_t until = waldo__deadline_ns(20000);
+    int64_t until = waldo__deadline_ns(60000);
 
     s.asked[0] = '\0';
     while (s.asked[0] == '\0' && waldo__now_ns() < until) {

@@ -10,7 +10,7 @@
 
 #include "sandbox/sandbox.h"
 
-enum { WIDTH = 8, SETTLE_STEPS = 400, SETTLE_MS = 25 };
+enum { WIDTH = 8, SETTLE_STEPS = 2400, SETTLE_MS = 25 };
 
 typedef struct kind {
     int every; /* numbers that leave rest when divided by it */

@@ -189,7 +189,7 @@ static void run(waldo_runtime *rt, waldo_sandbox *sandbox, const char *operation
 
     start(sandbox, operation, &out);
     while (out.count == 0) {
-        assert_int_equal(waldo_runtime_step(rt, 20000), WALDO_OK);
+        assert_int_equal(waldo_runtime_step(rt, 60000), WALDO_OK);
     }
     assert_int_equal(out.status, WALDO_OK);
 }
@@ -215,12 +215,12 @@ static void open_with_spare(waldo_runtime *rt, waldo_sandbox_spec *spec)
     outcome out = { 0 };
 
     while (!have_spare(rt)) {
-        assert_int_equal(waldo_runtime_step(rt, 20000), WALDO_OK);
+        assert_int_equal(waldo_runtime_step(rt, 60000), WALDO_OK);
     }
     frames = 0;
     waldo_sandbox_open(sandbox, took_done, &out);
     while (out.count == 0) {
-        assert_int_equal(waldo_runtime_step(rt, 20000), WALDO_OK);
+        assert_int_equal(waldo_runtime_step(rt, 60000), WALDO_OK);
     }
     assert_int_equal(out.status, WALDO_OK);
     waldo_sandbox_unref(sandbox);
@@ -240,7 +240,7 @@ static void operations_send_what_the_table_says(void **state)
     assert_non_null(table);
     run(rt, sandbox, "command"); /* opens the machine */
     while (!have_spare(rt)) {    /* whose HELLO is no frame of what comes next */
-        assert_int_equal(waldo_runtime_step(rt, 20000), WALDO_OK);
+        assert_int_equal(waldo_runtime_step(rt, 60000), WALDO_OK);
     }
     while (fgets(line, sizeof line, table) != NULL) {
         if (line[0] == '#' || sscanf(line, "hand %63s %d", operation, &wanted) != 2) {

@@ -23,7 +23,7 @@
 
 #include "base/alloc.h"
 
-#define WAIT_MS    30000 /* against hangs; nothing is measured by it */
+#define WAIT_MS    60000 /* against hangs; nothing is measured by it */
 #define STREAM_MAX ((size_t)160 << 20)
 
 const char *client_program;

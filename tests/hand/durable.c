@@ -121,7 +121,7 @@ void read_to_end(struct client *client)
 {
     int got;
 
-    while ((got = client_read(client, 30000)) > 0) {
+    while ((got = client_read(client, 60000)) > 0) {
     }
     assert_int_equal(got, 0);
 }

@@ -55,7 +55,7 @@ static void test_strangers_wait(void **state)
         client_send_raw(&stranger, cases[i].bytes, cases[i].len);
         client_ping(&live);
         if (cases[i].ends) {
-            assert_int_equal(client_read(&stranger, 30000), 0);
+            assert_int_equal(client_read(&stranger, 60000), 0);
             assert_int_equal(client_wait_exit(&stranger), WALDO_HAND_STATUS_ABSENT);
         } else {
             assert_int_equal(client_read(&stranger, 0), -1);
@@ -185,7 +185,7 @@ static void assert_closed(int fd)
     struct pollfd one = { .fd = fd, .events = POLLIN };
     char byte;
 
-    assert_int_equal(poll(&one, 1, 30000), 1);
+    assert_int_equal(poll(&one, 1, 60000), 1);
     assert_true(recv(fd, &byte, 1, 0) <= 0);
     close(fd);
 }

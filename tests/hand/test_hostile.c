@@ -41,7 +41,7 @@ static void assert_ends(int code, const char *number)
 {
     int got;
 
-    while (client_read(&hand, 30000) > 0) {
+    while (client_read(&hand, 60000) > 0) {
     }
     got = hand.error_code;
     assert_int_equal(client_wait_exit(&hand), WALDO_HAND_STATUS_PROTOCOL);
@@ -144,7 +144,7 @@ static void test_bad_greetings(void **state)
     send_frame(60, WALDO_HAND_HELLO, 0, hello, 56);
     client_send_raw(&hand, "more", 4);
     while (!hand.decoder.greeted) {
-        assert_true(client_read(&hand, 30000) > 0);
+        assert_true(client_read(&hand, 60000) > 0);
     }
     assert_int_equal(hand.hello.version, 1);
     client_close(&hand);
@@ -244,7 +244,7 @@ static void test_refusals(void **state)
     send_frame(4, WALDO_HAND_RESIZE, 690, "\0\0\0\0", 4);
     send_frame(2, WALDO_HAND_PING, 77, "ok", 2);
     while (client_record(&hand, 77)->pong.len < 2) {
-        assert_true(client_read(&hand, 30000) > 0);
+        assert_true(client_read(&hand, 60000) > 0);
     }
     client_close(&hand);
 }
@@ -272,7 +272,7 @@ static void test_deaf_host(void **state)
     }
     while (client_record(&hand, 5)->after_end == 0 &&
            hand.received < sent / sizeof ping * sizeof ping + 65) {
-        assert_true(client_read(&hand, 30000) > 0);
+        assert_true(client_read(&hand, 60000) > 0);
     }
     if (sent % sizeof ping != 0) {
         client_send_raw(&hand, ping + sent % sizeof ping, sizeof ping - sent % sizeof ping);
@@ -307,7 +307,7 @@ static void test_noise(void **state)
                        payload[2], payload + 3, len);
         }
         shutdown(hand.fd, SHUT_WR);
-        while (client_read(&hand, 30000) > 0) {
+        while (client_read(&hand, 60000) > 0) {
         }
         status = client_wait_exit(&hand);
         assert_true(status == WALDO_HAND_STATUS_OK || status == WALDO_HAND_STATUS_PROTOCOL);

@@ -107,7 +107,7 @@ static void wait_events(int count)
         struct pollfd fd = { .fd = keeper.control, .events = POLLIN };
         ssize_t n;
 
-        assert_int_equal(poll(&fd, 1, 30000), 1);
+        assert_int_equal(poll(&fd, 1, 60000), 1);
         n = recv(keeper.control, chunk, sizeof chunk, 0);
         if (n <= 0) {
             return;
@@ -148,7 +148,7 @@ static size_t read_stream(char *text, size_t len)
         struct pollfd fd = { .fd = keeper.stream, .events = POLLIN };
         ssize_t n;
 
-        assert_int_equal(poll(&fd, 1, 30000), 1);
+        assert_int_equal(poll(&fd, 1, 60000), 1);
         n = recv(keeper.stream, text + got, len - got, 0);
         if (n <= 0) {
             break;

@@ -164,7 +164,7 @@ static int read_more(struct shot *shot)
     struct pollfd one = { .fd = shot->out, .events = POLLIN };
     ssize_t n;
 
-    assert_int_equal(poll(&one, 1, 30000), 1);
+    assert_int_equal(poll(&one, 1, 60000), 1);
     n = read(shot->out, chunk, sizeof chunk);
     if (n > 0) {
         waldo__buf_add(&shot->text, chunk, (size_t)n);

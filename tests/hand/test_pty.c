@@ -49,7 +49,7 @@ static void wait_text(uint32_t id, const char *text)
     while (record->streams[0].len < strlen(text) ||
            strcmp(record->streams[0].ptr + record->streams[0].len - strlen(text), text) != 0) {
         assert_int_equal(record->exits + record->start_error, 0);
-        assert_true(client_read(&hand, 30000) > 0);
+        assert_true(client_read(&hand, 60000) > 0);
     }
 }
 
@@ -180,7 +180,7 @@ static void test_last_bytes(void **state)
         poll(NULL, 0, r->streams[0].len == 100 ? 100 : 0);
         waldo__hand_put_credit(&out, id, 700);
         client_send(&hand, &out);
-        assert_true(client_read(&hand, 30000) > 0);
+        assert_true(client_read(&hand, 60000) > 0);
     }
     assert_int_equal(r->streams[0].len, 20004);
     assert_memory_equal(r->streams[0].ptr + 20000, "last", 4);

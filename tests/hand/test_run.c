@@ -460,7 +460,7 @@ static void test_credit(void **state)
     waldo__hand_put_ping(&out, ping, WALDO__S("x"));
     client_send(&hand, &out);
     while (client_record(&hand, ping)->pong.len == 0) {
-        assert_true(client_read(&hand, 30000) > 0);
+        assert_true(client_read(&hand, 60000) > 0);
     }
     r = client_record(&hand, id);
     assert_int_equal(r->streams[0].len, 5);
@@ -524,7 +524,7 @@ static void test_stdin(void **state)
     for (int round = 0; round < 4; round++) {
         client_stdin(&hand, id, waldo__strn(text, sizeof text));
         while (r->credited < (uint64_t)(round + 1) * sizeof text) {
-            assert_true(client_read(&hand, 30000) > 0);
+            assert_true(client_read(&hand, 60000) > 0);
         }
     }
     client_stdin(&hand, id, (waldo_str){ 0 });
@@ -552,7 +552,7 @@ static void test_stdin_not_read(void **state)
     client_has_output(&hand, id, 0, 7);
     client_stdin(&hand, id, waldo__strn(text, sizeof text));
     while (client_record(&hand, id)->credited < sizeof text) {
-        assert_true(client_read(&hand, 30000) > 0);
+        assert_true(client_read(&hand, 60000) > 0);
     }
     waldo__hand_put_signal(&out, id, SIGUSR1, WALDO_HAND_SCOPE_PROCESS);
     client_send(&hand, &out);

@@ -284,11 +284,11 @@ static uint32_t run_stopped(waldo__hand_run run)
                     "sleep @; :"),
         run);
     while (client_record(&hand, id)->streams[0].len < 6 && !client_record(&hand, id)->exits) {
-        assert_true(client_read(&hand, 30000) > 0);
+        assert_true(client_read(&hand, 60000) > 0);
     }
     client_stdin(&hand, id, WALDO__S("\n"));
     while (client_record(&hand, id)->streams[0].len < 14 && !client_record(&hand, id)->exits) {
-        assert_true(client_read(&hand, 30000) > 0);
+        assert_true(client_read(&hand, 60000) > 0);
     }
     return id;
 }
@@ -365,7 +365,7 @@ static void wait_handled(uint32_t id)
     waldo__hand_put_ping(&frames, id, WALDO__S("?"));
     client_send(&hand, &frames);
     while (r->pong.len == had) {
-        assert_true(client_read(&hand, 30000) > 0);
+        assert_true(client_read(&hand, 60000) > 0);
     }
 }
 
@@ -532,7 +532,7 @@ static void test_shutdown(void **state)
     r = client_record(&hand, runs);
     assert_ended_by(r, WALDO_HAND_EXIT_CANCELLED);
     assert_int_equal(client_record(&hand, done)->after_end, 0);
-    assert_int_equal(client_read(&hand, 30000), 0);
+    assert_int_equal(client_read(&hand, 60000), 0);
 }
 
 static void test_end_of_input(void **state)
@@ -577,7 +577,7 @@ static void test_terminated_hand(void **state)
     (void)state;
     client_has_output(&hand, runs, 0, 6);
     assert_int_equal(kill(hand.pid, SIGTERM), 0);
-    while (client_read(&hand, 30000) > 0) {
+    while (client_read(&hand, 60000) > 0) {
     }
     assert_int_equal(client_wait_exit(&hand), 0);
     assert_int_equal(count_sleeps(number), 0);

@@ -55,7 +55,7 @@ static waldo_status start(waldo__loop *loop, const char *const *argv, const wald
 
 static void wait_for(waldo__loop *loop, const struct ended *ended)
 {
-    int64_t limit = waldo__deadline_ns(20000);
+    int64_t limit = waldo__deadline_ns(60000);
 
     while (ended->calls == 0 && waldo__now_ns() < limit) {
         waldo__loop_round(loop, limit, 0);

@@ -86,7 +86,7 @@ static void inside_poll(void **state)
     (void)state;
     chain_open(&chain);
     item.fd = waldo__loop_fd(chain.loop);
-    while (chain.done >= 0 && chain.done < ROUNDS && poll(&item, 1, 20000) == 1) {
+    while (chain.done >= 0 && chain.done < ROUNDS && poll(&item, 1, 60000) == 1) {
         waldo__loop_round(chain.loop, 0, 0);
     }
     assert_int_equal(chain.done, ROUNDS);
@@ -135,7 +135,7 @@ static void inside_libuv(void **state)
     chain.poll.data = &chain;
     chain.outside.data = &chain;
     uv_timer_start(&chain.outside, on_uv_outside, 1, 0);
-    uv_timer_start(&chain.limit, on_uv_limit, 20000, 0);
+    uv_timer_start(&chain.limit, on_uv_limit, 60000, 0);
     uv_poll_start(&chain.poll, UV_READABLE, on_uv_poll);
     uv_run(&uv, UV_RUN_DEFAULT);
     assert_int_equal(chain.outside_calls, 1);

@@ -489,7 +489,7 @@ static void dropped_transfers_say_nothing(void **state)
     struct course at_once = { 0 };
     struct course in_head = { .drop_in_head = 1 };
     struct course in_body = { .drop_in_body = 1 };
-    int64_t limit = waldo__deadline_ns(20000);
+    int64_t limit = waldo__deadline_ns(60000);
 
     (void)state;
     course_start(&client, &at_once, &request, NULL);
@@ -541,7 +541,7 @@ static void paused_transfer_stops_and_goes_on(void **state)
     (void)state;
     course_start(&client, &course, &request, NULL);
     while (course.bodies == 0) {
-        waldo__loop_round(client.loop, waldo__deadline_ns(20000), 0);
+        waldo__loop_round(client.loop, waldo__deadline_ns(60000), 0);
     }
     waldo__transfer_pause(course.transfer, 1);
     held = course.body.len;

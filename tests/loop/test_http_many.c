@@ -74,7 +74,7 @@ static void a_thousand_at_once(void **state)
         }
         assert_true(most_in_a_multi(client.http, &multis) <= 256);
         assert_int_equal(multis, 4);
-        while (!all_done(courses) && poll(&item, 1, 20000) == 1) {
+        while (!all_done(courses) && poll(&item, 1, 60000) == 1) {
             waldo__loop_round(client.loop, 0, 0);
         }
         for (int i = 0; i < MANY; i++) {

@@ -52,7 +52,7 @@ static void posts_from_threads_all_arrive(void **state)
     while (all < THREADS * POSTS) {
         struct pollfd item = { .fd = waldo__loop_fd(loop), .events = POLLIN };
 
-        if (poll(&item, 1, 20000) != 1) {
+        if (poll(&item, 1, 60000) != 1) {
             break;
         }
         waldo__loop_round(loop, 0, 0);
@@ -89,7 +89,7 @@ static void poster_outlives_its_loop(void **state)
     sender.poster = waldo__loop_poster(loop);
     pthread_create(&sender.thread, NULL, post_until_closed, &sender);
     while (sender.got == 0) {
-        waldo__loop_round(loop, waldo__deadline_ns(20000), 0);
+        waldo__loop_round(loop, waldo__deadline_ns(60000), 0);
     }
     before = sender.got;
     waldo__loop_free(loop);
@@ -133,7 +133,7 @@ static void cancel_wakes_every_watch_once(void **state)
     sender.cancel = waldo_cancel_ref(cancel);
     pthread_create(&sender.thread, NULL, trigger, &sender);
     while (calls < 2) {
-        if (waldo__loop_round(loop, waldo__deadline_ns(20000), 0) != WALDO_OK) {
+        if (waldo__loop_round(loop, waldo__deadline_ns(60000), 0) != WALDO_OK) {
             break;
         }
     }

@@ -114,7 +114,7 @@ waldo_status fixture_pull(waldo_run *run, const char **ret_kinds)
     size_t len = 0;
 
     kinds[0] = '\0';
-    while ((status = waldo_run_next(run, 20000, &event)) == WALDO_OK) {
+    while ((status = waldo_run_next(run, 60000, &event)) == WALDO_OK) {
         const char *name = waldo_event_kind_name(waldo_event_type(event));
 
         assert_true(len + strlen(name) + 2 < sizeof kinds);
@@ -132,7 +132,7 @@ const char *fixture_texts(waldo_run *run, waldo_event_kind kind)
     const waldo_event *event;
 
     text[0] = '\0';
-    while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
+    while (waldo_run_next(run, 60000, &event) == WALDO_OK) {
         if (waldo_event_type(event) == kind) {
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n",
                      waldo_event_text(event).ptr);

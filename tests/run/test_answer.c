@@ -13,7 +13,7 @@ static void answers_a_prompt(void **state)
     waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi", .label = "one"));
     waldo_usage usage;
 
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "hello");
     assert_string_equal(waldo_run_label(run), "one");
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_ANSWERED);
@@ -49,11 +49,11 @@ static void keeps_the_conversation(void **state)
     size_t first_len, second_len, same = 0;
     char *first, *second;
 
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "first");
     assert_int_equal(waldo_run_send(run, "second"), WALDO_OK);
     assert_int_equal(waldo_run_status(run), WALDO_PENDING);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "second");
 
     /* Within an epoch a request begins with the one before, up to where its messages end. */
@@ -77,7 +77,7 @@ static void takes_text_while_it_works(void **state)
 
     assert_int_equal(waldo_run_send(run, "second"), WALDO_OK);
     assert_int_equal(waldo_run_send(run, "third"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_contains(waldo_run_text(run), "third");
     assert_contains(fixture_items(run), "\"first\"");
     assert_contains(fixture_items(run), "\"second\"");
@@ -97,7 +97,7 @@ static void starts_as_failed(fixture *f, waldo_agent *agent, const waldo_run_opt
     waldo_run *run = waldo_run_new(f->rt, agent, options);
 
     assert_non_null(run);
-    assert_int_equal(waldo_run_wait(run, 20000), status);
+    assert_int_equal(waldo_run_wait(run, 60000), status);
     assert_int_equal(waldo_run_status(run), status);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_FAILED);
     assert_contains(waldo_run_errmsg(run), message);
@@ -180,7 +180,7 @@ static void gives_out_runs_as_they_rest(void **state)
     for (int i = 0; i < 3; i++) {
         waldo_run_new(f->rt, i == 1 ? bad : agent, &WALDO_RUN(.prompt = "hi"));
     }
-    while ((run = waldo_runtime_next(f->rt, 20000)) != NULL) {
+    while ((run = waldo_runtime_next(f->rt, 60000)) != NULL) {
         good += waldo_run_status(run) == WALDO_OK;
         failed += waldo_run_status(run) != WALDO_OK;
         waldo_run_free(run);
@@ -200,7 +200,7 @@ static void refuses_work_when_closed(void **state)
     assert_int_equal(waldo_runtime_close(f->rt, 0, NULL, NULL), WALDO_OK);
     assert_int_equal(waldo_runtime_close(f->rt, 0, NULL, NULL), WALDO_ECLOSED);
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECLOSED);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECLOSED);
     waldo_agent_unref(agent);
 }
 

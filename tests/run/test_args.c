@@ -62,7 +62,7 @@ static void check_rows(fixture *f, const waldo_tool_options *options, const row 
                                              .tools = WALDO_TOOLS(waldo_tool_new(&probed))));
         queue_call(f, rows[i].args);
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-        assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+        assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
         if (strstr(waldo_run_text(run), rows[i].said) == NULL || calls != rows[i].runs) {
             fail_msg("%s: ran %d times and said:\n%s\nnot:\n%s", rows[i].args, calls,
                      waldo_run_text(run), rows[i].said);

@@ -87,7 +87,7 @@ static waldo_tool *gate_tool(gate *g, uint32_t flags)
 static void drive_until(waldo_runtime *rt, const int *value, int wanted)
 {
     while (*value < wanted) {
-        assert_int_equal(waldo_runtime_step(rt, 20000), WALDO_OK);
+        assert_int_equal(waldo_runtime_step(rt, 60000), WALDO_OK);
     }
 }
 
@@ -106,7 +106,7 @@ static void results_keep_call_order_whatever_ends_first(void **state)
     gate_open(&g, 2, "third");
     gate_open(&g, 0, "first");
     gate_open(&g, 1, "second");
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "first\nsecond\nthird");
     waldo_agent_unref(agent);
 }
@@ -131,7 +131,7 @@ static void parallel_calls_are_bounded(void **state)
     drive_until(f->rt, &g.count, 3);
     gate_open(&g, 0, "a");
     gate_open(&g, 2, "c");
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "a\nb\nc");
     assert_int_equal(g.most, 2);
     waldo_agent_unref(agent);
@@ -154,7 +154,7 @@ static void a_tool_that_is_not_parallel_safe_takes_turns(void **state)
     gate_open(&g, 0, "a");
     drive_until(f->rt, &g.count, 2);
     gate_open(&g, 1, "b");
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(g.most, 1);
     waldo_agent_unref(agent);
 }
@@ -188,7 +188,7 @@ static void a_call_may_be_ended_from_any_thread(void **state)
 
     fixture_replies(f, "[{\"calls\":[" CALL("c1", "threaded", "{}") "]},{\"text\":\"{result}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "from a thread");
     pthread_join(thread, NULL);
     waldo_agent_unref(agent);
@@ -214,7 +214,7 @@ static void a_call_without_an_answer_is_an_error_for_the_model(void **state)
         fixture_replies(
             f, "[{\"calls\":[" CALL("c1", "forgetful", "{}") "]},{\"text\":\"{result}\"}]");
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-        assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+        assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
         assert_contains(waldo_run_text(run), "without an answer");
         assert_contains(fixture_items(run), "\"is_error\":true");
         waldo_agent_unref(agent);
@@ -231,12 +231,12 @@ static void a_failing_status_ends_the_turn(void **state)
 
     fixture_replies(f, "[{\"calls\":[" CALL("c1", "forgetful", "{}") "]},{\"text\":\"went on\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_EIO);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_EIO);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_FAILED);
     assert_contains(waldo_run_errmsg(run), "forgetful");
     /* The history is whole: the conversation goes on. */
     assert_int_equal(waldo_run_send(run, "and?"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "went on");
     waldo_agent_unref(agent);
 }
@@ -251,7 +251,7 @@ static void a_tool_that_takes_too_long_is_an_error_for_the_model(void **state)
 
     fixture_replies(f, "[{\"calls\":[" CALL("c1", "gate", "{}") "]},{\"text\":\"{result}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_contains(waldo_run_text(run), "30 ms");
     assert_int_equal(g.cancelled, 1);
     assert_int_equal(waldo_tool_call_reply(g.held[0], "late"), WALDO_ECLOSED);
@@ -289,7 +289,7 @@ static void bad_calls_are_told_to_the_model(void **state)
                  bad_calls[i].finish);
         fixture_replies(f, replies);
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-        assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+        assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
         assert_contains(waldo_run_text(run), bad_calls[i].said);
         assert_int_equal(calls, bad_calls[i].runs);
         waldo_agent_unref(agent);
@@ -307,11 +307,11 @@ static void calls_of_a_filtered_answer_are_not_run(void **state)
     fixture_replies(f, "[{\"calls\":[" ECHO("c1", "x") "," ECHO(
                            "c2", "y") "],\"finish\":\"content_filter\"},{\"text\":\"fine\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_EFILTER);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_EFILTER);
     assert_int_equal(calls, 0);
     assert_contains(fixture_items(run), "The call was not run.");
     assert_int_equal(waldo_run_send(run, "again"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     waldo_agent_unref(agent);
 }
 
@@ -331,30 +331,30 @@ static void limits_stop_a_run(void **state)
 
     fixture_replies(f, one);
     run = waldo_run_new(f->rt, turns, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ELIMIT);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_LIMIT);
     assert_contains(waldo_run_errmsg(run), "max_turns");
     assert_int_equal(calls, 2);
     assert_int_equal(standin_request_count(f->server), 2);
     /* A new prompt has a new budget, and the history is still one the server accepts. */
     assert_int_equal(waldo_run_send(run, "go on"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "end");
 
     standin_reset(f->server);
     calls = 0;
     fixture_replies(f, "[{\"calls\":[" ECHO("c1", "x") "," ECHO("c2", "y") "]},{\"text\":\"ok\"}]");
     run = waldo_run_new(f->rt, tools, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ELIMIT);
     assert_contains(waldo_run_errmsg(run), "max_tool_calls");
     assert_int_equal(calls, 0);
     assert_int_equal(waldo_run_send(run, "go on"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
 
     standin_reset(f->server);
     fixture_replies(f, one);
     run = waldo_run_new(f->rt, tokens, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ELIMIT);
     assert_contains(waldo_run_errmsg(run), "max_tokens");
     assert_int_equal(standin_request_count(f->server), 1);
     waldo_agent_unref(turns);
@@ -372,7 +372,7 @@ static void time_limit_stops_a_run(void **state)
 
     fixture_replies(f, "[{\"calls\":[" CALL("c1", "gate", "{}") "]},{\"text\":\"{result}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ELIMIT);
     assert_contains(waldo_run_errmsg(run), "max_time_ms");
     assert_int_equal(g.cancelled, g.count);
     for (int i = 0; i < g.count; i++) {
@@ -402,7 +402,7 @@ static void a_call_waits_for_the_host(void **state)
     assert_int_equal(fixture_pull(run, &kinds), WALDO_PENDING);
     assert_contains(kinds, "approval");
     assert_int_equal(waldo_run_get_state(run), WALDO_RUN_WAITING);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_PENDING);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_PENDING);
     assert_int_equal(calls, 0);
     assert_ptr_equal(waldo_runtime_next(f->rt, 0), run);
 
@@ -412,7 +412,7 @@ static void a_call_waits_for_the_host(void **state)
                      WALDO_EINVAL);
     assert_int_equal(waldo_run_decide(run, "c1", &(waldo_decision){ .kind = WALDO_DECIDE_APPROVE }),
                      WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(calls, 1);
     assert_string_equal(waldo_run_text(run), "echo: one");
     assert_int_equal(waldo_run_decide(run, "c1", &(waldo_decision){ .kind = WALDO_DECIDE_APPROVE }),
@@ -447,7 +447,7 @@ static void the_host_decides(void **state)
 
         fixture_replies(f, "[{\"calls\":[" ECHO("c1", "one") "]},{\"text\":\"{result}\"}]");
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-        assert_int_equal(waldo_run_wait(run, 20000), WALDO_PENDING);
+        assert_int_equal(waldo_run_wait(run, 60000), WALDO_PENDING);
         if (decisions[i].decision.kind == WALDO_DECIDE_EDIT) {
             assert_int_equal(
                 waldo_run_decide(
@@ -455,7 +455,7 @@ static void the_host_decides(void **state)
                 WALDO_EINVAL);
         }
         assert_int_equal(waldo_run_decide(run, "c1", &decisions[i].decision), WALDO_OK);
-        assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+        assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
         assert_contains(waldo_run_text(run), decisions[i].result);
         assert_int_equal(calls, decisions[i].calls);
         waldo_agent_unref(agent);
@@ -472,11 +472,11 @@ static void approval_for_the_run_is_asked_once(void **state)
     fixture_replies(f, "[{\"calls\":[" ECHO("c1", "one") "]},{\"calls\":[" ECHO(
                            "c2", "two") "]},{\"text\":\"end\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_PENDING);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_PENDING);
     assert_int_equal(
         waldo_run_decide(run, "c1", &(waldo_decision){ .kind = WALDO_DECIDE_APPROVE_RUN }),
         WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(calls, 2);
     waldo_agent_unref(agent);
 }
@@ -507,7 +507,7 @@ static void policies_say_what_asks(void **state)
 
         fixture_replies(f, "[{\"calls\":[" ECHO("c1", "one") "]},{\"text\":\"end\"}]");
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-        assert_int_equal(waldo_run_wait(run, 20000), policies[i].asks ? WALDO_PENDING : WALDO_OK);
+        assert_int_equal(waldo_run_wait(run, 60000), policies[i].asks ? WALDO_PENDING : WALDO_OK);
         assert_int_equal(calls, !policies[i].asks);
         waldo_run_free(run);
         standin_reset(f->server);
@@ -546,15 +546,15 @@ static void a_callback_may_decide(void **state)
 
     fixture_replies(f, "[{\"calls\":[" ECHO("c1", "one") "]},{\"text\":\"end\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(a.count, 1);
     assert_int_equal(calls, 1);
 
     a = (asked){ .answer = WALDO_DECIDE_APPROVE, .free_it = 1 };
     fixture_replies(f, "[{\"calls\":[" ECHO("c1", "one") "]},{\"text\":\"end\"}]");
     waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_ptr_equal(waldo_runtime_next(f->rt, 20000), run);
-    assert_null(waldo_runtime_next(f->rt, 20000));
+    assert_ptr_equal(waldo_runtime_next(f->rt, 60000), run);
+    assert_null(waldo_runtime_next(f->rt, 60000));
     assert_int_equal(a.count, 1);
     assert_int_equal(calls, 1);
     waldo_agent_unref(agent);

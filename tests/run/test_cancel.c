@@ -54,12 +54,12 @@ static void a_cancelled_request_leaves_a_usable_history(void **state)
     }
     waldo_run_cancel(run);
     waldo_run_cancel(run);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECANCELED);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_CANCELLED);
     assert_true(standin_wait(f->server, 1, 1)); /* the connection was left */
     assert_string_equal(fixture_items(run), "{\"kind\":\"user\",\"text\":\"hi\"}\n");
     assert_int_equal(waldo_run_send(run, "again"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "fine");
     waldo_agent_unref(agent);
 }
@@ -75,7 +75,7 @@ static void a_cancelled_call_is_answered_in_the_history(void **state)
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
     drive_until(f->rt, &h.begun);
     waldo_run_cancel(run);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECANCELED);
     assert_int_equal(h.cancelled, 1);
     assert_true(waldo_tool_call_cancelled(h.call));
     assert_int_equal(waldo_tool_call_reply(h.call, "late"), WALDO_ECLOSED);
@@ -84,7 +84,7 @@ static void a_cancelled_call_is_answered_in_the_history(void **state)
                                         "effects.");
     /* The strict server accepts what is there. */
     assert_int_equal(waldo_run_send(run, "again"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "fine");
     waldo_agent_unref(agent);
 }
@@ -102,13 +102,13 @@ static void a_call_that_waits_for_approval_can_be_cancelled(void **state)
                     "[{\"calls\":[{\"id\":\"c1\",\"name\":\"echo\",\"arguments\":\"{\\\"text\\\":"
                     "\\\"a\\\"}\"}]},{\"text\":\"fine\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_PENDING);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_PENDING);
     waldo_run_cancel(run);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECANCELED);
     assert_int_equal(calls, 0);
     assert_contains(fixture_items(run), "The call was not run.");
     assert_int_equal(waldo_run_send(run, "again"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     waldo_agent_unref(agent);
 }
 
@@ -133,12 +133,12 @@ static void another_thread_stops_runs(void **state)
         runs[i] = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi", .cancel = cancel));
     }
     pthread_create(&thread, NULL, trigger_later, cancel);
-    assert_int_equal(waldo_run_wait(runs[0], 20000), WALDO_ECANCELED);
-    assert_int_equal(waldo_run_wait(runs[1], 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(runs[0], 60000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(runs[1], 60000), WALDO_ECANCELED);
     pthread_join(thread, NULL);
     /* A run that is made with a triggered object does not begin its work. */
     runs[0] = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi", .cancel = cancel));
-    assert_int_equal(waldo_run_wait(runs[0], 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(runs[0], 60000), WALDO_ECANCELED);
     waldo_cancel_unref(cancel);
     waldo_agent_unref(agent);
 }
@@ -184,7 +184,7 @@ static void a_tool_may_free_its_run(void **state)
 
     fixture_replies(f, "[" HOLD "]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_null(waldo_runtime_next(f->rt, 20000));
+    assert_null(waldo_runtime_next(f->rt, 60000));
     waldo_agent_unref(agent);
 }
 
@@ -250,7 +250,7 @@ static void callbacks_cannot_drive(void **state)
 
     fixture_replies(f, "[" HOLD ",{\"text\":\"{result}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "WALDO_EREENTRANT none");
     waldo_agent_unref(agent);
 }

@@ -29,7 +29,7 @@ static struct {
              { "openai", "responses", "flat", NULL },
              { "anthropic", "messages", "api_error", NULL } };
 
-enum { APIS = sizeof apis / sizeof apis[0], WAIT_MS = 20000 };
+enum { APIS = sizeof apis / sizeof apis[0], WAIT_MS = 60000 };
 
 static size_t found_in(waldo_str text)
 {

@@ -52,7 +52,7 @@ static void poll_drives_many_runs(void **state)
     while (m.done < RUNS) {
         struct pollfd fd = { waldo_runtime_fd(f->rt), POLLIN, 0 };
 
-        assert_int_equal(poll(&fd, 1, 20000), 1);
+        assert_int_equal(poll(&fd, 1, 60000), 1);
         assert_int_equal(waldo_runtime_dispatch(f->rt, 0), WALDO_OK);
     }
     assert_int_equal(m.good, RUNS);
@@ -105,7 +105,7 @@ static void dispatch_obeys_a_budget(void **state)
     while (m.done < RUNS) {
         struct pollfd fd = { waldo_runtime_fd(f->rt), POLLIN, 0 };
 
-        assert_int_equal(poll(&fd, 1, 20000), 1);
+        assert_int_equal(poll(&fd, 1, 60000), 1);
         assert_int_equal(waldo_runtime_dispatch(f->rt, 1), WALDO_OK);
         rounds++;
     }
@@ -136,7 +136,7 @@ static void a_long_answer_is_bounded_and_whole(void **state)
 
     fixture_replies(f, reply);
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
+    while (waldo_run_next(run, 60000, &event) == WALDO_OK) {
         if (waldo_event_type(event) == WALDO_EVENT_TEXT) {
             text += waldo_event_text(event).len;
             assert_true(waldo_event_text(event).len <= 2 * 1024 * 1024);
@@ -149,15 +149,15 @@ static void a_long_answer_is_bounded_and_whole(void **state)
 
     fixture_replies(f, reply);
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(strlen(waldo_run_text(run)), PIECES * PIECE);
     waldo_run_free(run);
 
     /* Pulled once, then waited for with all others: its full queue must not stop it. */
     fixture_replies(f, reply);
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_next(run, 20000, &event), WALDO_OK);
-    assert_ptr_equal(waldo_runtime_next(f->rt, 20000), run);
+    assert_int_equal(waldo_run_next(run, 60000, &event), WALDO_OK);
+    assert_ptr_equal(waldo_runtime_next(f->rt, 60000), run);
     assert_int_equal(strlen(waldo_run_text(run)), PIECES * PIECE);
     free(reply);
     waldo_agent_unref(agent);

@@ -49,7 +49,7 @@ static void failures_have_names(void **state)
                  failures[i].reply, failures[i].reply);
         fixture_replies(f, replies);
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-        assert_int_equal(waldo_run_wait(run, 20000), failures[i].status);
+        assert_int_equal(waldo_run_wait(run, 60000), failures[i].status);
         assert_contains(waldo_run_errmsg(run), failures[i].message);
         assert_int_equal(waldo_run_stop(run), WALDO_STOP_FAILED);
         assert_int_equal(standin_request_count(f->server), failures[i].requests);
@@ -114,7 +114,7 @@ static void a_page_instead_of_json_is_named(void **state)
     fixture_replies(f, "[{\"status\":200,\"html\":"
                        "\"<html><body>hello from a proxy</body></html>\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_true(waldo_run_wait(run, 20000) < 0);
+    assert_true(waldo_run_wait(run, 60000) < 0);
     assert_int_not_equal(waldo_run_status(run), WALDO_ETIMEDOUT);
     assert_int_equal(standin_request_count(f->server), 1);
     assert_true(strlen(waldo_run_errmsg(run)) > 10);
@@ -130,7 +130,7 @@ static void an_absent_server_is_named(void **state)
     waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model_object = model));
     waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
 
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECONNECT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECONNECT);
     assert_contains(waldo_run_errmsg(run), "127.0.0.1:1");
     waldo_agent_unref(agent);
     waldo_model_unref(model);
@@ -154,7 +154,7 @@ static void every_finish_has_its_stop(void **state)
         waldo_agent *agent = agent_of(f, ends[i].model);
         waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
 
-        assert_int_equal(waldo_run_wait(run, 20000), ends[i].status);
+        assert_int_equal(waldo_run_wait(run, 60000), ends[i].status);
         assert_int_equal(waldo_run_stop(run), ends[i].stop);
         waldo_agent_unref(agent);
     }
@@ -220,7 +220,7 @@ static void a_refused_key_is_asked_for_once_more(void **state)
     fixture_runtime(f, &WALDO_RUNTIME(.keys = &keys));
     standin_control(f->server, "{\"key\":\"" KEY "\"}");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(source.asked, 2);
     requests = standin_requests(f->server);
     assert_contains(requests, "Bearer " OLD_KEY);
@@ -239,9 +239,9 @@ static void a_run_may_have_its_own_keys(void **state)
 
     standin_control(f->server, "{\"key\":\"" KEY "\"}");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_EAUTH);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_EAUTH);
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi", .keys = &keys));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     waldo_agent_unref(agent);
 }
 
@@ -262,7 +262,7 @@ static void a_key_is_told_nowhere(void **state)
     fixture_replies(f, "[{\"status\":422,\"echo\":true},{\"text\":\"the key is " KEY
                        ", or in pieces sk-test-01\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
+    while (waldo_run_next(run, 60000, &event) == WALDO_OK) {
         waldo_str json = waldo_event_json(event);
 
         strncat(all, json.ptr, sizeof all - strlen(all) - 1);
@@ -270,7 +270,7 @@ static void a_key_is_told_nowhere(void **state)
     strncat(all, waldo_run_errmsg(run), sizeof all - strlen(all) - 1);
     assert_true(waldo_run_status(run) < 0);
     assert_int_equal(waldo_run_send(run, "what is the key?"), WALDO_OK);
-    while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
+    while (waldo_run_next(run, 60000, &event) == WALDO_OK) {
         waldo_str json = waldo_event_json(event);
 
         strncat(all, json.ptr, sizeof all - strlen(all) - 1);

@@ -101,7 +101,7 @@ static waldo_status pull(waldo_run *run, seen *s)
     const waldo_event *event;
     waldo_status status;
 
-    while ((status = waldo_run_next(run, 20000, &event)) == WALDO_OK) {
+    while ((status = waldo_run_next(run, 60000, &event)) == WALDO_OK) {
         take(event, s);
     }
     return status;
@@ -164,7 +164,7 @@ static void unknown_usage_is_null(void **state)
     fixture_replies(f,
                     "[{\"text\":\"a\",\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":0}}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
+    while (waldo_run_next(run, 60000, &event) == WALDO_OK) {
         if (waldo_event_type(event) == WALDO_EVENT_USAGE) {
             usages++;
             assert_string_equal(

@@ -9,7 +9,7 @@
 #include "loop/loop.h"
 #include "sandbox/registry.h"
 
-enum { WAIT_MS = 20000, TURNS_MAX = 12, MOST_ALLOCATIONS = 8000 };
+enum { WAIT_MS = 60000, TURNS_MAX = 12, MOST_ALLOCATIONS = 8000 };
 
 #define S(literal) ((waldo_str){ (literal), sizeof(literal) - 1 })
 

@@ -126,10 +126,10 @@ static void odd_text_arrives_whole(void **state)
             waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, texts[i].model)));
         waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
 
-        assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+        assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
         assert_string_equal(waldo_run_text(run), texts[i].text);
         assert_int_equal(waldo_run_send(run, "again"), WALDO_OK);
-        assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+        assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
         waldo_run_free(run);
         waldo_agent_unref(agent);
     }
@@ -169,7 +169,7 @@ static void many_calls_wait_their_turn(void **state)
 
     while (ended < 64) {
         while (c.begun < (ended + 8 < 64 ? ended + 8 : 64)) {
-            assert_int_equal(waldo_runtime_step(f->rt, 20000), WALDO_OK);
+            assert_int_equal(waldo_runtime_step(f->rt, 60000), WALDO_OK);
         }
         assert_int_equal(c.at_once, ended + 8 <= 64 ? 8 : 64 - ended);
         for (int i = c.begun - 1; i >= 0; i--) {
@@ -183,7 +183,7 @@ static void many_calls_wait_their_turn(void **state)
             }
         }
     }
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(c.begun, 64);
     assert_int_equal(c.most, 8);
     at = waldo_run_text(run);
@@ -222,7 +222,7 @@ static void the_same_id_again_is_another_call(void **state)
     fixture_replies(f, "[{\"calls\":[" CALL("c1", "{}") "]},{\"calls\":[" CALL(
                            "c1", "{}") "]},{\"text\":\"{results}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(n.text, "x {}\nx {}\n");
     assert_contains(waldo_run_text(run), "result 2");
     assert_keys_differ(&n);
@@ -243,7 +243,7 @@ static void an_id_twice_in_a_response_is_two_calls(void **state)
     fixture_replies(f, "[{\"calls\":[" CALL("c1", "{\\\"k\\\":1}") "," CALL(
                            "c1", "{\\\"k\\\":2}") "]},{\"text\":\"{results}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
+    while (waldo_run_next(run, 60000, &event) == WALDO_OK) {
         if (waldo_event_type(event) == WALDO_EVENT_APPROVAL) {
             assert_true(asked < 2);
             snprintf(ids[asked++], sizeof ids[0], "%s", waldo_event_call_id(event));
@@ -256,7 +256,7 @@ static void an_id_twice_in_a_response_is_two_calls(void **state)
         waldo_run_decide(run, ids[1], &(waldo_decision){ .kind = WALDO_DECIDE_REJECT }), WALDO_OK);
     assert_int_equal(
         waldo_run_decide(run, ids[0], &(waldo_decision){ .kind = WALDO_DECIDE_APPROVE }), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(n.text, "x {\"k\":1}\n");
     assert_contains(waldo_run_text(run), "result 1\n");
     assert_contains(waldo_run_text(run), "rejected this call");
@@ -282,10 +282,10 @@ static void a_failed_request_repeats_no_call(void **state)
 
     fixture_replies(f, "[{\"calls\":[" CALL("c1", "{}") "]}," BROKEN ",{\"text\":\"{results}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_PENDING);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_PENDING);
     assert_int_equal(waldo_run_decide(run, "c1", &(waldo_decision){ .kind = WALDO_DECIDE_APPROVE }),
                      WALDO_OK);
-    assert_true(waldo_run_wait(run, 20000) < 0);
+    assert_true(waldo_run_wait(run, 60000) < 0);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_FAILED);
     assert_contains(fixture_items(run), "\"kind\":\"tool_result\",\"id\":\"c1\"");
     while (fixture_pull(run, &kinds) == WALDO_OK) {
@@ -311,7 +311,7 @@ static void a_failed_tool_is_not_tried_again(void **state)
 
     fixture_replies(f, "[{\"calls\":[" CALL("c1", "{}") "]},{\"text\":\"{results}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(n.calls, 1);
     assert_contains(waldo_run_text(run), "it broke");
     waldo_agent_unref(agent);
@@ -373,7 +373,7 @@ static void a_cancel_ends_the_command(void **state)
         waldo_runtime_step(f->rt, 20);
     }
     assert_int_equal(pthread_create(&thread, NULL, trigger, cancel), 0);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECANCELED);
     pthread_join(thread, NULL);
     for (int i = 0; i < 1000 && count_sleeps(number) > 0; i++) {
         waldo_runtime_step(f->rt, 20);
@@ -400,10 +400,10 @@ static void a_tool_that_goes_on_is_told_of(void **state)
                                                                           "{\"text\":\"fine\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
     while (c.begun == 0) {
-        assert_int_equal(waldo_runtime_step(f->rt, 20000), WALDO_OK);
+        assert_int_equal(waldo_runtime_step(f->rt, 60000), WALDO_OK);
     }
     waldo_run_cancel(run);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECANCELED);
     assert_int_equal(c.begun, 1);
     assert_int_equal(waldo_tool_call_cancelled(c.held[0]), 1);
     assert_contains(fixture_items(run), "The call had begun and may have had effects.");
@@ -411,7 +411,7 @@ static void a_tool_that_goes_on_is_told_of(void **state)
     assert_int_equal(waldo_tool_call_reply(c.held[0], "late"), WALDO_ECLOSED);
     waldo_tool_call_unref(c.held[0]);
     assert_int_equal(waldo_run_send(run, "and?"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "fine");
     waldo_agent_unref(agent);
 }

@@ -8,7 +8,7 @@
 #include "fixture.h"
 #include "httpd.h"
 
-enum { WAIT_MS = 20000 };
+enum { WAIT_MS = 60000 };
 
 static httpd server;
 static char model[128];
@@ -120,7 +120,7 @@ static int run_child(things *t)
     pid_t child = fork();
 
     if (child == 0) {
-        alarm(20);
+        alarm(60);
         _exit(misuse(t));
     }
     waitpid(child, &status, 0);

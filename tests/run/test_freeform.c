@@ -14,7 +14,7 @@
     "{\"type\":\"custom_tool_call_output\",\"call_id\":\"call_1\",\"output\":"                     \
     "\"Created a b.txt (2 lines)\"}"
 
-enum { WAIT_MS = 20000 };
+enum { WAIT_MS = 60000 };
 
 static char folder[] = "/tmp/waldo-freeform-XXXXXX";
 static char file[64], replay[80];

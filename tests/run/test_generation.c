@@ -9,7 +9,7 @@
 
 #include "fixture.h"
 
-enum { WAIT_MS = 20000, ROUNDS = 300, MOST_STEPS = 4 };
+enum { WAIT_MS = 60000, ROUNDS = 300, MOST_STEPS = 4 };
 
 #define S(literal) ((waldo_str){ (literal), sizeof(literal) - 1 })
 

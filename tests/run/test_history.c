@@ -70,7 +70,7 @@ static void assert_same_request(fixture *f, size_t one, size_t other)
 static waldo_status say(waldo_run *run, const char *text)
 {
     assert_int_equal(waldo_run_send(run, text), WALDO_OK);
-    return waldo_run_wait(run, 20000);
+    return waldo_run_wait(run, 60000);
 }
 
 static void drive_to_request(fixture *f, size_t count)
@@ -91,7 +91,7 @@ static void only_what_is_new_is_sent(void **state)
 
     fixture_replies(f, "[" ECHO("c1") "," ECHO("c2") ",{\"text\":\"one\"},{\"text\":\"two\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "one");
     assert_int_equal(say(run, "more"), WALDO_OK);
     assert_int_equal(calls, 2);
@@ -117,12 +117,12 @@ static void another_run_goes_on_from_an_id(void **state)
     assert_string_equal(waldo_run_response_id(NULL), "");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
     assert_string_equal(waldo_run_response_id(run), "");
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_response_id(run), "resp_0001");
     waldo_run_free(run);
     next = agent_of(f, ",previous=resp_0001", NULL);
     run = waldo_run_new(f->rt, next, &WALDO_RUN(.prompt = "more"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(previous_of(input(f, 1)), "\"previous_response_id\":\"resp_0001\"}");
     waldo_agent_unref(agent);
     waldo_agent_unref(next);
@@ -138,7 +138,7 @@ static void it_goes_on_from_unfinished_responses(void **state)
     fixture_replies(f, "[{\"text\":\"and so\",\"incomplete\":\"max_output_tokens\"},"
                        "{\"output\":[],\"incomplete\":\"content_filter\"},{\"text\":\"end\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ELIMIT);
     assert_int_equal(say(run, "go on"), WALDO_EFILTER);
     assert_int_equal(say(run, "and now?"), WALDO_OK);
     assert_string_equal(previous_of(input(f, 1)), "\"previous_response_id\":\"resp_0001\"}");
@@ -161,15 +161,15 @@ static void the_journal_has_no_texts(void **state)
     fixture_runtime(f, &WALDO_RUNTIME(.store = store));
     fixture_replies(f, "[" ECHO("c1") "," ECHO("c2") ",{\"text\":\"the end\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "what I said"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_PENDING);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_PENDING);
     assert_int_equal(waldo_run_decide(run, "c1", &(waldo_decision){ .kind = WALDO_DECIDE_APPROVE }),
                      WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_PENDING);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_PENDING);
     assert_int_equal(waldo_run_decide(run, "c2",
                                       &(waldo_decision){ .kind = WALDO_DECIDE_REJECT,
                                                          .text = { "the reason", 10 } }),
                      WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         assert_lacks(kept->text, texts[i]);
     }
@@ -218,7 +218,7 @@ static void a_lost_answer_is_asked_again(void **state)
         snprintf(replies, sizeof replies, "[{\"text\":\"one\"},%s,{\"text\":\"two\"}]", lost[i]);
         fixture_replies(f, replies);
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
-        assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+        assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
         snprintf(first, sizeof first, "\"previous_response_id\":\"%s\"}",
                  waldo_run_response_id(run));
         assert_int_equal(say(run, "more"), WALDO_OK);
@@ -242,11 +242,11 @@ static void a_cancelled_answer_leaves_the_last_whole_one(void **state)
     fixture_replies(f, "[{\"text\":\"one\"},{\"text\":\"never read\",\"stall_at\":700},"
                        "{\"text\":\"two\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(waldo_run_send(run, "stop this"), WALDO_OK);
     drive_to_request(f, 2);
     waldo_run_cancel(run);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECANCELED);
     assert_string_equal(waldo_run_response_id(run), "resp_0001");
     assert_int_equal(say(run, "do that"), WALDO_OK);
     assert_string_equal(input(f, 2), "\"input\":[{\"role\":\"user\",\"content\":\"stop this\"},"
@@ -265,9 +265,9 @@ static void calls_that_were_not_run_are_answered(void **state)
 
     fixture_replies(f, "[" ECHO("c1") ",{\"text\":\"well\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_PENDING);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_PENDING);
     waldo_run_cancel(run);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECANCELED);
     assert_int_equal(say(run, "do without"), WALDO_OK);
     assert_contains(input(f, 1), "\"call_id\":\"c1\",\"output\":\"ERROR: The host cancelled");
     assert_string_equal(previous_of(input(f, 1)), "\"previous_response_id\":\"resp_0001\"}");
@@ -281,7 +281,7 @@ static void what_has_expired_is_told(void **state)
     waldo_agent *agent = agent_of(f, "", NULL);
     waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
 
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_true(standin_control(f->server, "{\"forget\":true}"));
     assert_int_equal(say(run, "more"), WALDO_ENOTFOUND);
     assert_int_equal(standin_request_count(f->server), 2);
@@ -300,7 +300,7 @@ static void a_server_without_storage_is_named(void **state)
 
     fixture_replies(f, "[{\"text\":\"one\",\"forgetful\":true}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ENOTSUP);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ENOTSUP);
     assert_contains(waldo_run_errmsg(run), "does not keep its responses");
     assert_int_equal(standin_request_count(f->server), 1);
     waldo_agent_unref(agent);
@@ -316,7 +316,7 @@ static void what_is_too_long_cannot_be_shortened(void **state)
     fixture_replies(f, "[" ECHO("c1") ",{\"status\":400,\"json\":{\"error\":{\"message\":\"x\","
                                       "\"code\":\"context_length_exceeded\"}}}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_EOVERFLOW);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_EOVERFLOW);
     assert_contains(waldo_run_errmsg(run), "HTTP 400: x");
     assert_contains(waldo_run_errmsg(run), "history=provider: the provider keeps the conversation");
     assert_string_equal(waldo_error_provider_code(waldo_run_error(run)), "context_length_exceeded");
@@ -347,7 +347,7 @@ static void no_other_model_can_go_on(void **state)
                     "cannot change its model: begin a new run");
     assert_int_equal(say(run, "more"), WALDO_OK);
     run = waldo_run_new(f->rt, plain_agent, &WALDO_RUN(.prompt = "begin here"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(waldo_run_set_model(run, remote), WALDO_ENOTSUP);
     assert_contains(fixture_texts(run, WALDO_EVENT_WARNING), "cannot change its model");
     waldo_agent_unref(agent);
@@ -413,7 +413,7 @@ static void a_conversation_is_gone_on_in(void **state)
         f, "[" ECHO("c1") ",{\"text\":\"one\"},{\"status\":429," SOON ",\"json\":{}},"
                           "{\"output\":[],\"incomplete\":\"content_filter\"},{\"text\":\"two\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(say(run, "more"), WALDO_EFILTER); /* a refusal was tried again before */
     assert_int_equal(say(run, "and more"), WALDO_OK);
     assert_int_equal(calls, 1);
@@ -451,7 +451,7 @@ static void what_a_conversation_may_hold_is_not_sent_again(void **state)
         snprintf(replies, sizeof replies, "[%s,{\"text\":\"never\"}]", lost[i]);
         fixture_replies(f, replies);
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
-        assert_int_equal(waldo_run_wait(run, 20000), WALDO_EUNKNOWN_OUTCOME);
+        assert_int_equal(waldo_run_wait(run, 60000), WALDO_EUNKNOWN_OUTCOME);
         assert_contains(waldo_run_errmsg(run), "sending it again could say it twice");
         assert_in_doubt(f, run, 1);
         waldo_run_free(run);
@@ -469,7 +469,7 @@ static void a_cancelled_turn_of_a_conversation_is_in_doubt(void **state)
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
     drive_to_request(f, 1);
     waldo_run_cancel(run);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECANCELED);
     assert_in_doubt(f, run, 1);
     waldo_agent_unref(agent);
 }
@@ -480,7 +480,7 @@ static void an_unknown_conversation_is_told(void **state)
     waldo_agent *agent = agent_of(f, ",conversation=conv_9", NULL);
     waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "begin"));
 
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ENOTFOUND);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ENOTFOUND);
     assert_contains(waldo_run_errmsg(run), "'conv_9' not found");
     assert_contains(waldo_run_errmsg(run), "begin a new run");
     waldo_agent_unref(agent);

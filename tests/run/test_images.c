@@ -67,7 +67,7 @@ static void images_of_the_user(void **state)
     char *body;
 
     assert_int_equal(waldo_run_send_parts(run, parts, 3), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     body = body_of(f, 0);
     assert_contains(
         body,
@@ -78,7 +78,7 @@ static void images_of_the_user(void **state)
     assert_contains(fixture_items(run), "{\"kind\":\"user\",\"text\":\"which?\\nleft\",\"media\":["
                                         "{\"mime\":\"image/png\",\"base64\":\"" B64 "\"},");
     assert_int_equal(waldo_run_send_parts(run, &alone, 1), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     body = body_of(f, 1);
     assert_contains(body, "[{\"type\":\"text\",\"text\":\"(image)\"},{\"type\":\"image_url\"");
     free(body);
@@ -129,7 +129,7 @@ static void images_of_tools(void **state)
                        "{\"id\":\"c2\",\"name\":\"shoot\",\"arguments\":\"{}\"}]},"
                        "{\"text\":\"seen\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "look"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "seen");
     for (size_t i = 0; i < 7; i++) {
         assert_int_equal(s.status[i], i < 4 ? WALDO_OK : WALDO_EINVAL);
@@ -162,7 +162,7 @@ static void a_failed_call_shows_nothing(void **state)
     fixture_replies(f, "[{\"calls\":[{\"id\":\"c1\",\"name\":\"shoot\",\"arguments\":\"{}\"}]},"
                        "{\"text\":\"pity\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "look"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_lacks(fixture_items(run), "media");
     waldo_agent_unref(agent);
 }

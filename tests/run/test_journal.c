@@ -90,7 +90,7 @@ static void nothing_is_done_before_it_is_durable(void **state)
 
     s.held = 0;
     keeper_answer(&s);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(standin_request_count(f->server), 2);
     assert_int_equal(calls, 1);
     assert_false(s.out_of_order);
@@ -120,10 +120,10 @@ static void a_cancel_before_a_response_is_durable_leaves_a_usable_history(void *
     waldo_run_cancel(run);
     s.held = 0;
     keeper_answer(&s);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECANCELED);
     assert_contains(fixture_items(run), "The call was not run.");
     assert_int_equal(waldo_run_send(run, "again"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "end");
     assert_int_equal(calls, 0);
     waldo_agent_unref(agent);
@@ -139,7 +139,7 @@ static void a_store_that_refuses_fails_the_run(void **state)
     waldo_agent *agent = waldo_agent_new(&WALDO_AGENT(.model = fixture_model(f, "text")));
     waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
 
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ESTORE);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ESTORE);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_FAILED);
     assert_int_equal(waldo_error_get_class(waldo_run_error(run)), WALDO_CLASS_STORE);
     assert_int_equal(standin_request_count(f->server), 0);
@@ -184,7 +184,7 @@ static void epochs_and_cut_answers_are_recorded(void **state)
     fixture_replies(f, "[{\"text\":\"cut\",\"no_finish\":true},{\"status\":401,\"json\":"
                        "{\"error\":{\"message\":\"gone\"}}},{\"text\":\"end\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     drive_to(f->rt, &s, "run item epoch usage epoch item usage rest ");
     assert_contains(
         records_of(&s, "usage"),
@@ -221,7 +221,7 @@ static void shorter_results_are_recorded(void **state)
              text);
     fixture_replies(f, replies);
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     drive_to(f->rt, &s,
              "run item epoch item usage dispatched finished results epoch item usage rest ");
     assert_contains(records_of(&s, "epoch"), "\"cut_until\":3,\"cut_newest\":2}\n");
@@ -279,7 +279,7 @@ static void the_memory_store_keeps_a_run(void **state)
 
     fixture_runtime(f, &WALDO_RUNTIME(.store = store));
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi", .id = "mine"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_id(run), "mine");
     drain(f->rt);
     fixture_runtime(f, NULL); /* the store outlives the runtime */

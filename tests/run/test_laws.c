@@ -29,7 +29,7 @@ static waldo_status run_over_bad_store(fixture *f, keeper *s)
                                      .tools = WALDO_TOOLS(echo_tool(&calls, WALDO_PARALLEL_SAFE))));
     fixture_replies(f, TWO_CALLS);
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    status = waldo_run_wait(run, 20000);
+    status = waldo_run_wait(run, 60000);
     while (waldo_runtime_step(f->rt, 20) == WALDO_OK) {
     }
     assert_true((size_t)calls <= keeper_holds(s, "\"t\":\"dispatched\""));
@@ -52,7 +52,7 @@ static waldo_status run_over_bad_store(fixture *f, keeper *s)
         assert_int_equal(waldo_error_get_class(waldo_run_error(run)), WALDO_CLASS_STORE);
         assert_int_equal(waldo_run_send(run, "more"),
                          WALDO_OK); /* not over a hole in the journal */
-        assert_int_equal(waldo_run_wait(run, 20000), s->answer);
+        assert_int_equal(waldo_run_wait(run, 60000), s->answer);
         assert_int_equal(s->appends, appends);
         assert_int_equal(standin_request_count(f->server), requests);
     }
@@ -98,7 +98,7 @@ static void requests_only_grow_within_an_epoch(void **state)
     for (int prompt = 0; prompt < 5; prompt++) {
         fixture_replies(f, TWO_CALLS);
         assert_int_equal(waldo_run_send(run, prompt % 2 ? "go \xc3\xa9" : "go"), WALDO_OK);
-        assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+        assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     }
     assert_int_equal(standin_request_count(f->server), 10);
     for (size_t i = 0; i < 10; i++) {
@@ -133,9 +133,9 @@ static void a_prompt_behind_the_token_limit_comes_to_rest(void **state)
     fixture_replies(f,
                     "[{\"text\":\"one\",\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":5}}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ELIMIT);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_LIMIT);
     assert_int_equal(standin_request_count(f->server), 1);
     assert_contains(fixture_items(run), "\"more\""); /* the text is not lost */
@@ -183,11 +183,11 @@ static void an_approval_callback_may_do_anything(void **state)
         fixture_replies(f, TWO_CALLS);
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
         if (asking.what == 1) {
-            assert_null(waldo_runtime_next(f->rt, 20000));
+            assert_null(waldo_runtime_next(f->rt, 60000));
             assert_int_equal(asking.asked, 1);
             continue;
         }
-        assert_int_equal(waldo_run_wait(run, 20000), asking.what == 3 ? WALDO_OK : WALDO_ECANCELED);
+        assert_int_equal(waldo_run_wait(run, 60000), asking.what == 3 ? WALDO_OK : WALDO_ECANCELED);
         assert_int_equal(asking.asked, asking.what == 3 ? 2 : 1);
         waldo_run_free(run);
     }
@@ -229,7 +229,7 @@ static void a_run_may_be_freed_while_it_is_cancelled(void **state)
                         "[{\"calls\":[{\"id\":\"c1\",\"name\":\"waits\",\"arguments\":\"{}\"}]}]");
         freed_by_tool = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
         while (call == NULL) {
-            assert_int_equal(waldo_runtime_step(f->rt, 20000), WALDO_OK);
+            assert_int_equal(waldo_runtime_step(f->rt, 60000), WALDO_OK);
         }
         if (how == 0) {
             waldo_run_cancel(freed_by_tool);
@@ -257,11 +257,11 @@ static void a_run_may_be_freed_while_it_waits_to_try_again(void **state)
         fixture_replies(f, "[{\"status\":500,\"body\":\"no\"},{\"text\":\"never read\"}]");
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
         do {
-            assert_int_equal(waldo_run_next(run, 20000, &event), WALDO_OK);
+            assert_int_equal(waldo_run_next(run, 60000, &event), WALDO_OK);
         } while (waldo_event_type(event) != WALDO_EVENT_RETRY);
         if (how == 0) {
             waldo_run_cancel(run);
-            assert_int_equal(waldo_run_wait(run, 20000), WALDO_ECANCELED);
+            assert_int_equal(waldo_run_wait(run, 60000), WALDO_ECANCELED);
         }
         waldo_run_free(run);
     }
@@ -299,7 +299,7 @@ static void no_secret_leaves(void **state)
                        "\\\",\\\"code\\\":\\\"" SECRET "\\\"}}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
     for (;;) {
-        waldo_status status = waldo_run_next(run, 20000, &event);
+        waldo_status status = waldo_run_next(run, 60000, &event);
 
         if (status == WALDO_PENDING) {
             waldo_run_decide(

@@ -26,7 +26,7 @@ static const char *usage_events(waldo_run *run)
     const waldo_event *event;
 
     text[0] = '\0';
-    while (waldo_run_next(run, 20000, &event) == WALDO_OK) {
+    while (waldo_run_next(run, 60000, &event) == WALDO_OK) {
         if (waldo_event_type(event) == WALDO_EVENT_USAGE) {
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n",
                      waldo_event_json(event).ptr);
@@ -51,7 +51,7 @@ static void tokens_have_a_cost(void **state)
                         "\"reasoning_tokens\":0,\"cost\":16,"
                         "\"incomplete\":false}\n");
     assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     waldo_run_usage(run, &usage);
     assert_int_equal(usage.input_tokens, 30);
     assert_int_equal(usage.output_tokens, 7);
@@ -78,13 +78,13 @@ static void caches_and_long_prompts_have_their_prices(void **state)
                        "\"prompt_tokens_details\":{\"cached_tokens\":5,"
                        "\"cache_write_tokens\":2}}},{\"text\":\"b\"," USED(11, 1) "}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     waldo_run_usage(run, &usage);
     assert_int_equal(usage.cached_tokens, 5);
     assert_int_equal(usage.cache_write_tokens, 2);
     assert_int_equal(usage.cost, 300 + 50 + 250 + 200);
     assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     waldo_run_usage(run, &usage);
     assert_int_equal(usage.cost, 800 + 2200 + 300);
     waldo_agent_unref(agent);
@@ -99,13 +99,13 @@ static void no_prices_no_cost(void **state)
 
     fixture_replies(f, "[{\"text\":\"a\"," USED(10, 3) "},{\"text\":\"b\",\"usage\":null}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     waldo_run_usage(run, &usage);
     assert_int_equal(usage.cost, -1);
     assert_false(usage.incomplete);
     /* A server that says nothing of its usage: the rest is a part. */
     assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     waldo_run_usage(run, &usage);
     assert_int_equal(usage.input_tokens, 10);
     assert_true(usage.incomplete);
@@ -139,7 +139,7 @@ static void bad_facts_are_named(void **state)
     waldo_run *run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = "hi"));
 
     assert_int_equal(waldo_error_status(waldo_runtime_error(rt)), WALDO_EINVAL);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_EINVAL);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_EINVAL);
     assert_contains(waldo_run_errmsg(run), "model facts: entry 1: \"match\" is missing");
     waldo_runtime_finish(rt);
     waldo_agent_unref(agent);
@@ -155,7 +155,7 @@ static void a_money_limit_needs_prices(void **state)
 
     with_prices(f);
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ENOTSUP);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ENOTSUP);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_FAILED);
     assert_contains(waldo_run_errmsg(run), "no prices are known of model chat:");
     assert_contains(waldo_run_errmsg(run), "#sized");
@@ -172,12 +172,12 @@ static void money_is_checked_before_each_request(void **state)
     with_prices(f);
     fixture_replies(f, "[{\"text\":\"a\"," USED(10, 3) "},{\"text\":\"b\"," USED(15, 3) "}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK); /* 16 */
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK); /* 16 */
     assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK); /* 37 */
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK); /* 37 */
     /* The next prompt is at least the last exchange again: 18 tokens, 18 micro-units. */
     assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ELIMIT);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_LIMIT);
     assert_contains(waldo_run_errmsg(run), "cost 37 and the next prompt is about 19 more, of 50");
     assert_contains(waldo_run_errmsg(run), "max_cost");
@@ -195,7 +195,7 @@ static void a_prompt_too_dear_is_not_sent(void **state)
     with_prices(f);
     memset(prompt, 'x', sizeof prompt - 1);
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = prompt));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ELIMIT);
     assert_contains(waldo_run_errmsg(run), "about 1000 more");
     assert_int_equal(standin_request_count(f->server), 0);
     waldo_agent_unref(agent);
@@ -226,7 +226,7 @@ static void prices_of_known_models_are_built_in(void **state)
         waldo_runtime *rt = fixture_runtime(f, &WALDO_RUNTIME(.model_facts = cases[i].facts));
         waldo_run *run = waldo_run_new(rt, agent, &WALDO_RUN(.prompt = prompt));
 
-        assert_int_equal(waldo_run_wait(run, 20000), cases[i].status);
+        assert_int_equal(waldo_run_wait(run, 60000), cases[i].status);
         assert_contains(waldo_run_errmsg(run), cases[i].says);
         waldo_agent_unref(agent);
     }
@@ -240,9 +240,9 @@ static void tokens_of_the_next_prompt_count(void **state)
 
     fixture_replies(f, "[{\"text\":\"a\"," USED(17, 3) "}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ELIMIT);
     assert_contains(waldo_run_errmsg(run), "20 tokens used by the run and about 21 more");
     assert_int_equal(standin_request_count(f->server), 1);
     waldo_agent_unref(agent);
@@ -308,7 +308,7 @@ static void a_try_beyond_the_budget_is_not_made(void **state)
     with_prices(f);
     fixture_replies(f, cuts[2].replies);
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ELIMIT);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ELIMIT);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_LIMIT);
     waldo_run_usage(run, &usage);
     assert_int_equal(usage.cost, 9);

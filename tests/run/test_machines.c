@@ -52,10 +52,10 @@ static void a_shared_machine_is_shared(void **state)
                        "{\"text\":\"ok\"},{\"calls\":[{\"id\":\"c2\",\"name\":\"read_file\","
                        "\"arguments\":\"{\\\"path\\\":\\\"a\\\"}\"}]},{\"text\":\"{result}\"}]");
     writer = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "write", .share = sandbox));
-    assert_int_equal(waldo_run_wait(writer, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(writer, 60000), WALDO_OK);
     waldo_run_free(writer); /* does not end the machine */
     reader = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "read", .share = sandbox));
-    assert_int_equal(waldo_run_wait(reader, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(reader, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(reader), "shared");
     waldo_sandbox_unref(sandbox);
     waldo_sandbox_spec_unref(spec);
@@ -69,7 +69,7 @@ static void without_a_sandbox_there_are_no_sandbox_tools(void **state)
     waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
     char *requests;
 
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_null(waldo_run_sandbox(run));
     requests = standin_requests(f->server);
     assert_lacks(requests, "exec_command");
@@ -77,7 +77,7 @@ static void without_a_sandbox_there_are_no_sandbox_tools(void **state)
     assert_int_equal(waldo_run_save_changes(run, "/tmp/never"), WALDO_ENOTSUP);
 
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi", .sandbox = "fake:"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     requests = standin_requests(f->server);
     assert_contains(requests, "exec_command");
     free(requests);

@@ -5,7 +5,7 @@
 #include "fixture.h"
 #include "httpd.h"
 
-enum { RUNS = 64, WAIT_MS = 20000, IDLE_MAX = 16 * 1024, ACTIVE_MAX = 64 * 1024 };
+enum { RUNS = 64, WAIT_MS = 60000, IDLE_MAX = 16 * 1024, ACTIVE_MAX = 64 * 1024 };
 
 static httpd server;
 static char model[128];

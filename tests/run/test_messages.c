@@ -2,7 +2,7 @@
 #include "failing.h"
 #include "fixture.h"
 
-enum { WAIT_MS = 20000 };
+enum { WAIT_MS = 60000 };
 
 #define CALL(id)                                                                                   \
     "{\"id\":\"" id                                                                                \

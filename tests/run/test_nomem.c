@@ -16,7 +16,7 @@
 enum {
     MOST_ALLOCATIONS = 20000,
     MOST_SECONDS = 1700,
-    WAIT_MS = 20000,
+    WAIT_MS = 60000,
     REST_MS = 25,
     LONG_TEXT = 6000
 };

@@ -21,7 +21,7 @@ static void an_answer_that_fits(void **state)
 
     fixture_replies(f, "[{\"text\":\"{\\\"n\\\": 7}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "how many?"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "{\"n\": 7}");
     assert_int_equal(standin_request_count(f->server), 1);
     body = standin_request_body(f->server, 0, &len);
@@ -39,14 +39,14 @@ static void one_more_try(void **state)
     fixture_replies(f, "[{\"text\":\"Seven!\"},{\"text\":\"{\\\"n\\\":7}\"},"
                        "{\"text\":\"{\\\"n\\\":\\\"8\\\"}\"},{\"text\":\"{\\\"n\\\":8}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "how many?"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "{\"n\":7}");
     assert_contains(fixture_items(run),
                     "{\"kind\":\"assistant\",\"text\":\"Seven!\"}\n{\"kind\":\"notice\",\"text\":"
                     "\"The answer does not follow the schema that was asked for: ");
     /* each prompt has its own */
     assert_int_equal(waldo_run_send(run, "and now?"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "{\"n\":8}");
     assert_contains(fixture_items(run), "n: expected an integer, got a string");
     assert_int_equal(standin_request_count(f->server), 4);
@@ -62,7 +62,7 @@ static void twice_wrong_is_a_failure(void **state)
     fixture_replies(f, "[{\"text\":\"{}\"},{\"text\":\"{\\\"n\\\":1,\\\"m\\\":2}\"},"
                        "{\"text\":\"never\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "how many?"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_EJSON);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_EJSON);
     assert_int_equal(waldo_run_stop(run), WALDO_STOP_FAILED);
     assert_contains(waldo_run_errmsg(run),
                     "the model's answer does not follow the output schema: ");
@@ -84,7 +84,7 @@ static void calls_come_first(void **state)
                     "[{\"text\":\"let me see\",\"calls\":[{\"id\":\"c1\",\"name\":\"echo\","
                     "\"arguments\":\"{\\\"text\\\":\\\"x\\\"}\"}]},{\"text\":\"{\\\"n\\\":1}\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "how many?"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(calls, 1);
     assert_string_equal(waldo_run_text(run), "{\"n\":1}");
     waldo_agent_unref(agent);

@@ -71,7 +71,7 @@ static void another_model_is_asked_where_that_may_help(void **state)
         }
         fixture_replies(f, strcat(replies, "{\"text\":\"from the second\"}]"));
         run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-        waldo_run_wait(run, 20000);
+        waldo_run_wait(run, 60000);
         assert_int_equal(standin_request_count(f->server), failures[i].tries + failures[i].helps);
         assert_asks(f, failures[i].tries - 1, "first");
         if (failures[i].helps) {
@@ -166,7 +166,7 @@ static void another_vendor_gets_the_whole_history(void **state)
     fixture_replies(f, "[" ECHO ",{\"status\":401," ERROR("gone") "}]");
     assert_true(standin_control(other, "{\"replies\":[{\"text\":\"the end\"}]}"));
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_string_equal(waldo_run_text(run), "the end");
     assert_int_equal(calls, 1);
     body = standin_request_body(other, 0, &len);
@@ -184,7 +184,7 @@ static void a_bad_model_to_fall_back_to_is_refused(void **state)
     waldo_agent *agent = agent_of(f, WALDO_STRINGS("walk:x"), NULL);
     waldo_run *run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
 
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_EINVAL);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_EINVAL);
     assert_contains(waldo_run_errmsg(run), "walk");
     assert_int_equal(standin_request_count(f->server), 0);
     waldo_agent_unref(agent);
@@ -202,7 +202,7 @@ static void a_money_limit_needs_prices_of_all_models(void **state)
     fixture_runtime(f, &WALDO_RUNTIME(.model_facts = "{\"models\":[{\"match\":\"*#first\","
                                                      "\"input\":1,\"output\":1}]}"));
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "hi"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_ENOTSUP);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_ENOTSUP);
     assert_contains(waldo_run_errmsg(run), "#second");
     assert_int_equal(standin_request_count(f->server), 0);
     waldo_agent_unref(agent);
@@ -265,7 +265,7 @@ static void a_large_result_is_sent_shorter_once(void **state)
 
     /* The epoch goes on: the next request begins with the one before. */
     assert_int_equal(waldo_run_send(run, "more"), WALDO_OK);
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     next = standin_request_body(f->server, 3, &next_len);
     assert_memory_equal(next, body, len - 40);
     free(next);
@@ -283,7 +283,7 @@ static void what_stays_too_long_fails_by_name(void **state)
     fixture_replies(f, "[{\"calls\":[" TALK("c1") "]}," TOO_LONG "," TOO_LONG
                                                   ",{\"text\":\"never\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_EOVERFLOW);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_EOVERFLOW);
     assert_int_equal(standin_request_count(f->server), 3);
     waldo_agent_unref(agent);
 }
@@ -302,7 +302,7 @@ static void old_results_are_cut_further(void **state)
                            "c2") ","
                                  "" TALK("c3") "]}," TOO_LONG ",{\"text\":\"good\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     assert_int_equal(calls, 3);
     body = standin_request_body(f->server, 4, &len);
     assert_contains(body, "[... 98986 bytes left out here");
@@ -331,7 +331,7 @@ static void old_images_are_left_out(void **state)
     fixture_replies(f, "[{\"calls\":[" TALK("c1") "]},{\"calls\":[" TALK(
                            "c2") "]}," TOO_LONG ",{\"text\":\"good\"}]");
     run = waldo_run_new(f->rt, agent, &WALDO_RUN(.prompt = "go"));
-    assert_int_equal(waldo_run_wait(run, 20000), WALDO_OK);
+    assert_int_equal(waldo_run_wait(run, 60000), WALDO_OK);
     body = standin_request_body(f->server, 3, &len);
     assert_contains(body, "look\\n[1 image left out]");
     behind = strstr(body, "look\\n[image 1 attached below]");

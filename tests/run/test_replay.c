@@ -12,7 +12,7 @@
 #define KEY_HEX   "736b2d766572792f7365637265742b6b657920313233"
 #define KEY_URL   "sk-very%2Fsecret%2Bkey%20123"
 #define KEY_BASE  "c2stdmVyeS9zZWNyZXQra2V5IDEyMw"
-#define WAIT_MS   20000
+#define WAIT_MS   60000
 #define MODEL_MAX 512
 
 enum { MOST_ALLOCATIONS = 8000 };

@@ -10,7 +10,7 @@
 #include "fixture.h"
 #include "httpd.h"
 
-enum { ROUNDS = 60, WORKERS = 3, SLOTS = 64, WAIT_MS = 20000 };
+enum { ROUNDS = 60, WORKERS = 3, SLOTS = 64, WAIT_MS = 60000 };
 
 static httpd server;
 static char model[128];

@@ -10,7 +10,7 @@
 
 #define KEY "sk-ab/cd+ef=gh0123456789"
 
-enum { WAIT_MS = 20000, BODY_MAX = 1 << 20, EACH_BYTE = 0 };
+enum { WAIT_MS = 60000, BODY_MAX = 1 << 20, EACH_BYTE = 0 };
 
 static char folder[] = "/tmp/waldo-torn-XXXXXX";
 static char file[64], replay[80];

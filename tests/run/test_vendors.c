@@ -85,7 +85,7 @@ static waldo_status pull(vendors *v, waldo_run *run)
     const waldo_event *event;
     waldo_status status;
 
-    while ((status = waldo_run_next(run, 20000, &event)) == WALDO_OK) {
+    while ((status = waldo_run_next(run, 60000, &event)) == WALDO_OK) {
         waldo_event_kind kind = waldo_event_type(event);
         size_t len = strlen(v->told);
 

@@ -18,7 +18,7 @@
 
 #define MAX_ARGS         16
 #define MAX_ANSWER       ((size_t)512 << 20)
-#define START_TIMEOUT_MS 30000
+#define START_TIMEOUT_MS 60000
 
 struct standin {
     pid_t pid;
