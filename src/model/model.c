@@ -269,10 +269,15 @@ static waldo_status open_recording(waldo_model *model)
 {
     waldo_model_options *options = &model->options;
     const waldo_model_options *recorded;
-    waldo_status status = waldo__recording_read(options->model + strlen(replay_prefix),
-                                                &model->recording, &model->error);
+    const char *file = options->model + strlen(replay_prefix);
+    waldo_status status;
     int done = 1;
 
+    if (file[0] == '\0') {
+        return waldo__error_invalid(&model->error,
+                                    "model \"replay:\": the file is missing; write replay:FILE");
+    }
+    status = waldo__recording_read(file, &model->recording, &model->error);
     if (status != WALDO_OK) {
         return status;
     }

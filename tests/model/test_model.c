@@ -69,6 +69,8 @@ static void remembers_errors(void **state)
     expect_string_error("anthropic:http://h/v1",
                         "model \"anthropic:http://h/v1\": the model's name is missing behind a "
                         "#" ANTHROPIC_FORM);
+    expect_error(&WALDO_MODEL(.model = "replay:"), WALDO_EINVAL,
+                 "model \"replay:\": the file is missing; write replay:FILE");
     expect_error(&WALDO_MODEL(.model = "replay:/nowhere"), WALDO_ENOTFOUND,
                  "recording /nowhere: no such file or directory");
     expect_string_error("chat:localhost#m",
