@@ -180,8 +180,11 @@ static void f14_children_that_hold_the_pipes(void **state)
     assert_true(waldo__str_is(result->out.bytes, "child\n"));
     waldo_exec_result_free(result);
     wait_sleepers(f, "7214", 0);
-    result = run(f, &WALDO_EXEC(.cmd = "ps 2>/dev/null | grep -c 'cat [p]$'; true"));
-    assert_true(waldo__str_is(result->out.bytes, "0\n") || result->out.bytes.len == 0);
+    result =
+        run(f, &WALDO_EXEC(.cmd = "cat p & until grep -q ^cat /proc/$!/cmdline; do sleep 0.02; "
+                                  "done; for i in /proc/[0-9]*; do tr '\\0' ' ' "
+                                  "<$i/cmdline 2>/dev/null | grep -x 'cat p '; done; kill $!"));
+    assert_true(waldo__str_is(result->out.bytes, "cat p \n")); /* this one, and no other */
     waldo_exec_result_free(result);
 }
 
