@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +207,26 @@ static void test_cut_frames(void **state)
     waldo__buf_free(&out);
 }
 
+/* Waits until a process has stopped: what lets it go on would be lost before. */
+static void wait_stopped(uint32_t pid)
+{
+    char path[64], text[512], state = 0;
+
+    snprintf(path, sizeof path, "/proc/%u/stat", (unsigned)pid);
+    while (state != 'T') {
+        FILE *file = fopen(path, "re");
+        size_t len;
+
+        assert_non_null(file);
+        len = fread(text, 1, sizeof text - 1, file);
+        text[len] = '\0';
+        fclose(file);
+        assert_non_null(strrchr(text, ')'));
+        state = strrchr(text, ')')[2];
+        poll(NULL, 0, 1);
+    }
+}
+
 /* Bytes that a command has not taken stay its own, and the next session has a whole window. */
 static void test_stdin_over_sessions(void **state)
 {
@@ -218,7 +239,7 @@ static void test_stdin_over_sessions(void **state)
     memset(bytes, 'x', sizeof bytes);
     attach_first(&client);
     job = client_sh(&client, "kill -STOP $$; wc -c", kept(""));
-    client_started(&client, job);
+    wait_stopped(client_started(&client, job)->pid);
     client_stdin(&client, job, waldo__strn(bytes, sizeof bytes));
     client_ping(&client);
     client_close(&client);
