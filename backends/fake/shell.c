@@ -118,7 +118,7 @@ static fake_step run_cat(fake_shell *shell, command *cmd)
 
 static fake_step run_exit(fake_shell *shell, command *cmd)
 {
-    shell->exit_code = cmd->count > 1 ? (int)strtol(cmd->words[1], NULL, 10) & 255 : 0;
+    shell->exit_code = cmd->count > 1 ? (int)strtoll(cmd->words[1], NULL, 10) & 255 : 0;
     shell->at = shell->program.len;
     return FAKE_DONE;
 }

@@ -138,8 +138,8 @@ static int counts_apart(void)
     if (uname(&name) != 0) {
         return 0;
     }
-    major = strtol(name.release, &end, 10);
-    return major > 5 || (major == 5 && *end == '.' && strtol(end + 1, NULL, 10) >= 14);
+    major = strtoll(name.release, &end, 10);
+    return major > 5 || (major == 5 && *end == '.' && strtoll(end + 1, NULL, 10) >= 14);
 }
 
 /* Never above what holds already: that would be refused. */

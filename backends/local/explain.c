@@ -23,7 +23,7 @@ static int is_zero(const char *path)
     if (fd >= 0) {
         close(fd);
     }
-    return len > 0 && strtol(text, NULL, 10) == 0;
+    return len > 0 && strtoll(text, NULL, 10) == 0;
 }
 
 static int is_one(const char *path)

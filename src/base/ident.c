@@ -1,6 +1,7 @@
 #include "base/ident.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -54,16 +55,18 @@ pid_t waldo__process_id(void)
     return pid;
 }
 
+/* A file of the kernel's, which gives all of it at once. */
 static size_t read_small(const char *path, char *text, size_t size)
 {
-    FILE *file = fopen(path, "re");
-    size_t len = file != NULL ? fread(text, 1, size - 1, file) : 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, size - 1) : 0;
 
-    if (file != NULL) {
-        fclose(file);
+    if (fd >= 0) {
+        close(fd);
     }
+    len = len > 0 ? len : 0;
     text[len] = '\0';
-    return len;
+    return (size_t)len;
 }
 
 /* Field of a process's stat behind the name in brackets, which may hold anything (proc(5)). */

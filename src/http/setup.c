@@ -2,7 +2,7 @@
 #include "http/internal.h"
 
 #include <stdlib.h>
-#include <strings.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -35,10 +35,11 @@ static char *url_part(CURLU *url, CURLUPart part, unsigned flags, waldo_status *
 
 static int is_loopback(const char *host)
 {
-    size_t len = strlen(host);
+    waldo_str name = waldo__str(host);
+    size_t len = name.len;
 
-    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
-           (len > 10 && strcasecmp(host + len - 10, ".localhost") == 0) ||
+    return waldo__str_ieq(name, WALDO__S("localhost")) || strcmp(host, "[::1]") == 0 ||
+           (len > 10 && waldo__str_ieq(waldo__str(host + len - 10), WALDO__S(".localhost"))) ||
            (strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == len);
 }
 

@@ -98,7 +98,7 @@ static void reset_signals(void)
         sigaction(number, &standard, NULL);
     }
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
 static int child_main(void *argument)

@@ -154,7 +154,7 @@ static waldo_status glob(void *userdata, waldo_tool_call *call)
         return WALDO_OK;
     }
     s->call = waldo_tool_call_ref(call);
-    s->with_git = strstr(pattern, ".git/") != NULL;
+    s->with_git = waldo__str_search(waldo__str(pattern), WALDO__S(".git/"), 0) < strlen(pattern);
     waldo__sandbox_list(waldo__tool_call_sandbox(call), path_or_root(call), 1, WALDO__TOOL_WALK_MAX,
                         walked, s);
     return WALDO_PENDING;
