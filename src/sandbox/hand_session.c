@@ -349,16 +349,14 @@ static waldo_status on_event(void *userdata, const waldo__hand_event *event)
         waldo__timer_disarm(hand->loop, &hand->hello_timer);
         hand->events.ready(hand->events.userdata);
     } else if (event->type == WALDO_HAND_ERROR) {
-        if (event->u.error.code == WALDO_HAND_E_TAKEN) {
-            snprintf(why, sizeof why,
-                     "another process has opened the same machine and goes on "
-                     "with it");
-        } else {
-            snprintf(why, sizeof why, "the hand ended the session with error %u (%.*s)",
-                     event->u.error.code, (int)(event->u.error.text.len & 127),
-                     event->u.error.text.ptr);
-        }
-        lose(hand, WALDO_ELOST, why, NULL);
+        snprintf(why, sizeof why, "the hand ended the session with error %u (%.*s)",
+                 event->u.error.code, (int)(event->u.error.text.len & 127),
+                 event->u.error.text.ptr);
+        lose(hand, WALDO_ELOST,
+             event->u.error.code == WALDO_HAND_E_TAKEN
+                 ? "another process has opened the same machine and goes on with it"
+                 : why,
+             NULL);
     } else if (event->type != WALDO_HAND_PONG) {
         status = on_call_event(hand, event);
     }
