@@ -113,7 +113,7 @@ fi
 say "Building in $build"
 mkdir -p "$build"
 if [ ! -f "$build/build.ninja" ]; then
-    meson setup "$build" "$root" --buildtype=release -Dtests=false -Dexamples=false >"$build/setup.log" 2>&1 ||
+    meson setup "$build" "$root" --buildtype=release -Ddefault_library=shared -Dtests=false -Dexamples=false >"$build/setup.log" 2>&1 ||
         { cat "$build/setup.log" >&2; die 'meson failed'; }
 fi
 ninja -C "$build" >"$build/build.log" 2>&1 || { tail -n 40 "$build/build.log" >&2; die 'the build failed'; }
