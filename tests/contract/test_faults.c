@@ -192,8 +192,7 @@ static void f15_daemons_do_not_delay_and_end_with_the_sandbox(void **state)
 {
     static const char *const cmds[] = { "sleep 7215 & echo started",
                                         "setsid sleep 7215 & echo started",
-                                        "(trap '' HUP; sleep 7215 & exit) & "
-                                        "wait; echo started" };
+                                        "(trap '' HUP; sleep 7215 & exit) & wait; echo started" };
     fixture *f = *state;
 
     for (size_t i = 0; i < WALDO__COUNT(cmds); i++) {

@@ -361,6 +361,18 @@ def test_compilers_finds_a_warning(small, compiler):
           '--build', small / 'build', '--compiler', compiler)
 
 
+def test_compilers_finds_what_clang_says_of_a_test(small):
+    plant(small / 'src/small.c', 'int main(void)\n{\n    return 0;\n}\n')
+    plant(small / 'tests/test_small.c', 'const char *tail(int at);\n'
+                                        'const char *tail(int at)\n{\n    return "key" + at;\n}\n'
+                                        'int main(void)\n{\n    return tail(0) == 0;\n}\n')
+    plant(small / 'meson.build', SMALL_PROJECT + "if get_option('tests')\n"
+                                 "    executable('test_small', 'tests/test_small.c')\nendif\n")
+    passes('compilers', '--root', small, '--build', small / 'build', '--compiler', 'gcc')
+    finds('tests/test_small.c:4: clang: adding', 'compilers', '--root', small,
+          '--build', small / 'build', '--compiler', 'clang')
+
+
 @pytest.mark.parametrize('body, line, check', [
     ('    char *text = malloc(10);\n    return text == NULL;\n', 7, 'clang-analyzer-unix.Malloc'),
     ('    return atoi("1");\n', 6, 'cert-err34-c'),

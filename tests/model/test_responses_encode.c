@@ -220,8 +220,7 @@ static void reasoning_pairs(void **state)
     static const char *const useless[] = {
         "",
         "{\"id\":\"rs_1\",\"type\":\"reasoning\",\"summary\":[]}",
-        "{\"id\":\"rs_1\",\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":null,"
-        "\"content\":[]}",
+        "{\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":null,\"content\":[]}",
         "not JSON",
     };
     waldo_item items[] = { USER("u"), OWN_REASONING(""), call, RESULT("call_AbC123", "r") };

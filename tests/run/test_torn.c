@@ -119,11 +119,11 @@ static void say_key(char *body, const char *const around[2], const char *before,
 {
     say(body, around, before, strlen(before));
     for (size_t at = 0; at < strlen(KEY) && cut == EACH_BYTE; at++) {
-        say(body, around, KEY + at, 1);
+        say(body, around, &KEY[at], 1);
     }
     if (cut != EACH_BYTE) {
         say(body, around, KEY, cut);
-        say(body, around, KEY + cut, strlen(KEY) - cut);
+        say(body, around, &KEY[cut], strlen(KEY) - cut);
     }
     say(body, around, behind, strlen(behind));
 }
@@ -322,7 +322,7 @@ static void tell_key(waldo_generation *generation,
 {
     tell(generation, (waldo_str){ before, strlen(before) });
     tell(generation, (waldo_str){ KEY, cut });
-    tell(generation, (waldo_str){ KEY + cut, strlen(KEY) - cut });
+    tell(generation, (waldo_str){ &KEY[cut], strlen(KEY) - cut });
     tell(generation, (waldo_str){ behind, strlen(behind) });
 }
 
