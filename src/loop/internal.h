@@ -82,8 +82,15 @@ void waldo__loop_wake(waldo__loop *loop); /* make the descriptor readable */
 waldo_poster *waldo__poster_new(waldo_status *ret_status, int *ret_errno);
 int waldo__poster_wake_fd(const waldo_poster *poster);
 void waldo__poster_wake(waldo_poster *poster);
-void waldo__poster_take(waldo_poster *poster, waldo__task *queue); /* after wake_fd was readable */
+void waldo__poster_take(waldo_poster *poster, waldo__task *queue); /* what was posted so far */
 void waldo__poster_close(waldo_poster *poster);                    /* the loop is going */
 void waldo__poster_drop(waldo__task *task); /* free a task that is a post; others are left alone */
+
+/*
+ * From awake to asleep the loop looks at the posts by itself, so that nobody has to wake it. rang:
+ * wake_fd was readable.
+ */
+void waldo__poster_awake(waldo_poster *poster, int rang);
+void waldo__poster_asleep(waldo_poster *poster, waldo__task *queue);
 
 #endif

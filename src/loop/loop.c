@@ -364,12 +364,12 @@ static int wait_ms(const waldo__loop *loop, int64_t deadline_ns)
 static size_t run_events(waldo__loop *loop, const struct epoll_event *events, int count)
 {
     size_t done = 0;
+    int rang = 0;
 
     for (int i = 0; i < count; i++) {
-        if (events[i].data.ptr == &loop->poster) {
-            waldo__poster_take(loop->poster, &loop->tasks);
-        }
+        rang |= events[i].data.ptr == &loop->poster;
     }
+    waldo__poster_awake(loop->poster, rang);
     for (int i = 0; i < count && (done == 0 || !waldo__round_over(loop)); i++) {
         if (events[i].data.ptr != &loop->poster && events[i].data.ptr != &loop->timer_fd) {
             done += (size_t)run_watch(events[i].data.ptr, events[i].events);
@@ -395,6 +395,7 @@ static int do_round(waldo__loop *loop, const struct epoll_event *events, int cou
     }
     settle_watches(loop);
     waldo__timers_sync(loop, now);
+    waldo__poster_asleep(loop->poster, &loop->tasks);
     if (!waldo__task_ring_empty(&loop->tasks)) {
         waldo__loop_wake(loop);
     }

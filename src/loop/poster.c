@@ -13,7 +13,7 @@
 
 struct waldo_poster {
     atomic_uint refs;
-    atomic_int signalled; /* wake_fd was or is about to be written */
+    atomic_int signalled; /* no write to wake_fd is needed: there was one, or the loop is awake */
     pid_t pid;
     int wake_fd;
     pthread_mutex_t lock;
@@ -85,17 +85,8 @@ void waldo__poster_wake(waldo_poster *poster)
     }
 }
 
-/*
- * The flag is cleared before the list is taken: a post that came too late for the list finds the
- * flag clear and writes again.
- */
 void waldo__poster_take(waldo_poster *poster, waldo__task *queue)
 {
-    uint64_t counter;
-    ssize_t got = read(poster->wake_fd, &counter, sizeof counter);
-
-    (void)got;
-    atomic_store(&poster->signalled, 0);
     pthread_mutex_lock(&poster->lock);
     while (!waldo__task_ring_empty(&poster->list)) {
         waldo__task *task = poster->list.next;
@@ -104,6 +95,28 @@ void waldo__poster_take(waldo_poster *poster, waldo__task *queue)
         waldo__task_ring_add(queue, task, WALDO__TASK_QUEUED);
     }
     pthread_mutex_unlock(&poster->lock);
+}
+
+void waldo__poster_awake(waldo_poster *poster, int rang)
+{
+    uint64_t counter;
+
+    if (rang) {
+        ssize_t got = read(poster->wake_fd, &counter, sizeof counter);
+
+        (void)got;
+    }
+    atomic_store(&poster->signalled, 1);
+}
+
+/*
+ * The flag is cleared before the list is taken: a post that came too late for the list finds the
+ * flag clear and writes.
+ */
+void waldo__poster_asleep(waldo_poster *poster, waldo__task *queue)
+{
+    atomic_store(&poster->signalled, 0);
+    waldo__poster_take(poster, queue);
 }
 
 waldo_status waldo__poster_add(waldo_poster *poster, waldo__task *task)

@@ -76,7 +76,11 @@ size_t waldo__tasks_run(waldo__loop *loop)
 {
     size_t count = 0;
 
-    for (int pass = 0; pass < MAX_PASSES && !waldo__task_ring_empty(&loop->tasks); pass++) {
+    for (int pass = 0; pass < MAX_PASSES; pass++) {
+        waldo__poster_take(loop->poster, &loop->tasks);
+        if (waldo__task_ring_empty(&loop->tasks)) {
+            break;
+        }
         waldo__task_ring_prepend(&loop->running, &loop->tasks);
         while (!waldo__task_ring_empty(&loop->running)) {
             waldo__task *task = loop->running.next;

@@ -68,6 +68,54 @@ static void posts_from_threads_all_arrive(void **state)
     waldo__loop_free(loop);
 }
 
+struct chain {
+    waldo_poster *poster;
+    int left;
+    int calls;
+};
+
+static void post_again(void *userdata)
+{
+    struct chain *chain = userdata;
+
+    chain->calls++;
+    if (chain->left-- > 0) {
+        waldo_poster_post(chain->poster, post_again, chain);
+    }
+}
+
+/* What is posted from within a round runs in it, or is told by the descriptor. */
+static void posts_from_within(void **state)
+{
+    struct chain few = { .left = 3 }, many = { .left = 100 };
+    struct pollfd item = { .events = POLLIN };
+    waldo__loop *loop = NULL;
+    int is_told = 1;
+
+    (void)state;
+    assert_int_equal(waldo__loop_new(&loop, NULL), WALDO_OK);
+    few.poster = many.poster = waldo__loop_poster(loop);
+    item.fd = waldo__loop_fd(loop);
+    assert_int_equal(poll(&item, 1, 0), 0);
+    waldo_poster_post(few.poster, post_again, &few);
+    assert_int_equal(poll(&item, 1, 0), 1);
+    waldo__loop_round(loop, 0, 0);
+    assert_int_equal(few.calls, 4);
+    assert_int_equal(poll(&item, 1, 0), 0); /* nobody woke it for what it had seen */
+
+    waldo_poster_post(many.poster, post_again, &many);
+    while (many.calls < 101 && is_told) {
+        waldo__loop_round(loop, 0, 0);
+        is_told = many.calls == 101 || poll(&item, 1, 0) == 1;
+    }
+    assert_true(is_told);
+    assert_int_equal(many.calls, 101);
+    waldo__loop_round(loop, 0, 0);
+    assert_int_equal(poll(&item, 1, 0), 0);
+    waldo_poster_unref(few.poster);
+    waldo__loop_free(loop);
+}
+
 static void *post_until_closed(void *argument)
 {
     struct sender *sender = argument;
@@ -217,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(posts_from_threads_all_arrive),
+        cmocka_unit_test(posts_from_within),
         cmocka_unit_test(poster_outlives_its_loop),
         cmocka_unit_test(cancel_wakes_every_watch_once),
         cmocka_unit_test(watch_freed_after_the_trigger),
