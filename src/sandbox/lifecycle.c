@@ -350,6 +350,9 @@ void waldo__live_resumed(waldo_sandbox *sandbox, waldo_status status, const wald
         return; /* it is lost, or being closed */
     }
     sandbox->resuming = 0;
+    if (sandbox->hand != NULL && (sandbox->info.flags & WALDO_MACHINE_REJOINS) != 0) {
+        end_session(sandbox); /* a pause may have ended its stream, unheard as yet */
+    }
     if (status != WALDO_OK) {
         opening_failed(sandbox, status, error);
     } else if (sandbox->hand == NULL && (sandbox->info.caps & WALDO_BACKEND_CHANNEL) != 0) {

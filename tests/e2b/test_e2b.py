@@ -350,6 +350,17 @@ def test_paused_and_used(empty):
     a.finish()
 
 
+def test_used_before_the_end_of_its_stream_is_known(empty):
+    """A pause ends the stream; whether the machine is there is still being asked when it goes on."""
+    a = empty.host("e2b:")
+    a.good("open")
+    empty.fault("GET /health", stall_headers=True)
+    a.good("pause")
+    for word in ("one", "two"):
+        assert a.run(f"echo {word}") == f"{word}\n"
+    a.good("close")
+
+
 def test_ports_and_network(empty):
     a = empty.host("e2b:,domain=e2b.test")
     a.good("open")
