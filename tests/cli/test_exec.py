@@ -10,7 +10,8 @@ import subprocess
 import termios
 
 import pytest
-from program import PATIENCE, Sleep
+from patience import PATIENCE
+from program import Sleep
 
 
 @pytest.fixture

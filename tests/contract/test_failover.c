@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "failing.h"
+#include "held.h"
 #include "sandbox/live.h"
 #include "sandbox/registry.h"
 #include <waldo/background.h>
@@ -27,30 +28,7 @@ static const waldo_backend_ops *fake;
 static int opens, ends;
 static int32_t reached;     /* what describe says */
 static waldo_status refuse; /* what opening fails with; WALDO_OK: it does not */
-
-/* Openings end when the test says so. */
-static struct {
-    int on;
-    waldo__loop *loop;
-    waldo__task task;
-    waldo_backend_done_fn done;
-    void *userdata;
-} hold;
-
-static void hold_back(void *userdata, waldo_status status, const waldo_error *error)
-{
-    if (status == WALDO_OK) {
-        hold.userdata = userdata;
-    } else {
-        hold.done(userdata, status, error);
-    }
-}
-
-static void opened(void *userdata)
-{
-    (void)userdata;
-    hold.done(hold.userdata, WALDO_OK, NULL);
-}
+static int holds;           /* openings complete when the test says so */
 
 static waldo_status counted_open(const waldo_backend_env *env, const waldo_backend_spec *spec,
                                  waldo_str saved, const waldo_backend_call *call,
@@ -62,12 +40,8 @@ static waldo_status counted_open(const waldo_backend_env *env, const waldo_backe
     if (refuse != WALDO_OK) {
         return waldo_error_set(ret_err, refuse, WALDO_CLASS_BACKEND, "as the test asks");
     }
-    if (hold.on) {
-        hold.loop = env->loop;
-        hold.done = done;
-        hold.userdata = NULL;
-    }
-    status = fake->open(env, spec, saved, call, hold.on ? hold_back : done, ret_machine, ret_err);
+    done = holds ? held_back(env, done) : done;
+    status = fake->open(env, spec, saved, call, done, ret_machine, ret_err);
     opens += status == WALDO_OK;
     return status;
 }
@@ -127,7 +101,7 @@ static int begin(void **state)
 
     opens = ends = 0;
     refuse = WALDO_OK;
-    hold.on = 0;
+    holds = 0;
     w->rt = waldo_runtime_new(&WALDO_RUNTIME(.log_level = WALDO_LOG_WARN));
     w->listener = (waldo__sandbox_listener){ .fn = hear, .userdata = w };
     *state = w;
@@ -432,7 +406,7 @@ static void what_runs_is_lost_and_what_waits_goes_on(void **state)
 
     use_list(w, WALDO_STRINGS("counted:", "counted:"));
     expect(w, "true", "");
-    hold.on = 1;
+    holds = 1;
     waldo_sandbox_exec(w->sandbox, &WALDO_EXEC(.cmd = "sleep 100"), took_end, &running, NULL, NULL);
     waldo_sandbox_exec(w->sandbox, &WALDO_EXEC(.cmd = "echo once >> f; lose"), took_end, &lost,
                        NULL, NULL);
@@ -444,13 +418,10 @@ static void what_runs_is_lost_and_what_waits_goes_on(void **state)
     waldo_sandbox_exec(w->sandbox, &WALDO_EXEC(.cmd = "echo once >> f; cat f"), took_end, &waiting,
                        NULL, NULL);
     waldo_sandbox_write(w->sandbox, "g", (waldo_str){ "x", 1 }, 0, took_done, &file);
-    while (hold.userdata == NULL) {
-        assert_int_equal(waldo_runtime_step(w->rt, PATIENCE_MS), WALDO_OK);
-    }
+    held_wait(w->rt, PATIENCE_MS);
     assert_int_equal(waiting.count + file.count, 0);
-    hold.on = 0;
-    waldo__task_init(&hold.task, opened, NULL);
-    waldo__task_queue(hold.loop, &hold.task);
+    holds = 0;
+    held_release();
     drive(w, &waiting);
     drive(w, &file);
     assert_string_equal(waiting.text, "once\n");

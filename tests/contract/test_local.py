@@ -11,14 +11,13 @@ import signal
 import subprocess
 import tarfile
 import tempfile
-import time
 
 import pytest
+from patience import until
 
 import test_patch
 
 BUILD = os.environ.get('WALDO_BUILD', os.path.join(os.path.dirname(__file__), '..', '..', 'build'))
-PATIENCE = 120  # seconds until a hang is one
 USERS = ['self', 'nobody'] if os.geteuid() == 0 else ['self']
 
 
@@ -68,15 +67,6 @@ def processes(marker):
         if marker.encode() in words:
             found.append(int(pid))
     return found
-
-
-def wait_until(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def test_identity(sandbox):
@@ -268,11 +258,11 @@ def test_kill_of_the_host(sandbox):
     host = subprocess.Popen(sandbox.argv(f'setsid sleep {marker} & (setsid sleep {marker} &); echo up; sleep {marker}'),
                             stdout=subprocess.PIPE)
     assert host.stdout.readline() == b'up\n'
-    assert wait_until(lambda: len(processes(marker)) >= 3, PATIENCE)
+    assert until(lambda: len(processes(marker)) >= 3)
     host.send_signal(signal.SIGKILL)
     host.wait()
     host.stdout.close()
-    assert wait_until(lambda: not processes(marker), PATIENCE), processes(marker)
+    assert until(lambda: not processes(marker)), processes(marker)
 
 
 def test_left_over_directories_go(sandbox, place):
@@ -301,7 +291,7 @@ def test_nothing_left_after_the_end(sandbox, place):
     os.chmod(folder, 0o777)
     sandbox.out(f'setsid sleep {marker} > /dev/null & echo x > f; mkdir -p a/b; chmod 0 a; true',
                 env={'TMPDIR': str(folder)})
-    assert wait_until(lambda: not processes(marker), PATIENCE)
+    assert until(lambda: not processes(marker))
     assert os.listdir(folder) == []
 
 
@@ -423,4 +413,4 @@ def test_losing_the_hand(sandbox):
     marker = f'8{random.randrange(10**6)}.75'
     done = sandbox.run(f'setsid sleep {marker} & kill -9 2 3; sleep {marker}')
     assert done.returncode in (124, 125)
-    assert wait_until(lambda: not processes(marker), PATIENCE)
+    assert until(lambda: not processes(marker))

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from dockerd import IMAGE
-from host import GO, PATIENCE, Host, count, counted, kill_all, read_all
+from host import GO, Host, count, counted, kill_all, read_all
+from patience import PATIENCE
 from program import call
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))

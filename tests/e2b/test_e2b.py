@@ -9,7 +9,8 @@ import urllib.request
 
 import pytest
 
-from host import GO, PATIENCE, Host, count, counted, kill_all, read_all
+from host import GO, Host, count, counted, kill_all, read_all
+from patience import PATIENCE, until
 from program import PROGRAM, call
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
@@ -81,11 +82,7 @@ class Cloud:
                 if f"-e {path}" in line:
                     pathlib.Path(f"/proc/{pid}/root{path}").touch()
 
-    def wait(self, condition, seconds=PATIENCE):
-        late = time.monotonic() + seconds
-        while not condition() and time.monotonic() < late:
-            time.sleep(0.02)
-        return condition()
+    wait = staticmethod(until)
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@ import pytest
 
 from dockerd import IMAGE
 from failover import go_on, kill_local, notices, wait_for
-from program import PATIENCE, Sleep, call
+from patience import PATIENCE
+from program import Sleep, call
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import urllib.parse
 import pytest
 
 from dockerd import IMAGE
+from patience import PATIENCE
 from program import call
 
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
-PATIENCE = 120
 HANG_S = 300
 GROWTH_MAX_KB = 64 << 10  # of the host, whatever was thrown at it
 SANITIZERS = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=4"}

@@ -4,9 +4,9 @@
  */
 #include "failing.h"
 #include "fixture.h"
+#include "held.h"
 #include "keeper.h"
 
-#include "loop/loop.h"
 #include "sandbox/registry.h"
 
 enum { WAIT_MS = 60000, TURNS_MAX = 12, MOST_ALLOCATIONS = 8000 };
@@ -41,46 +41,13 @@ static waldo_status generate(void *userdata, waldo_generation *generation)
 
 /* ---- held: the backend in memory, whose machines open when the test says so ---- */
 
-static struct {
-    waldo__loop *loop;
-    waldo__task task;
-    waldo_backend_done_fn done;
-    void *userdata;
-} opening;
-
-static void hold(void *userdata, waldo_status status, const waldo_error *error)
-{
-    if (status == WALDO_OK) {
-        opening.userdata = userdata;
-    } else {
-        opening.done(userdata, status, error);
-    }
-}
-
 static waldo_status held_open(const waldo_backend_env *env, const waldo_backend_spec *spec,
                               waldo_str saved, const waldo_backend_call *call,
                               waldo_backend_done_fn done, waldo_machine **ret_machine,
                               waldo_error **ret_err)
 {
-    opening.loop = env->loop;
-    opening.done = done;
-    opening.userdata = NULL;
-    return waldo__backend_find(S("fake"))->open(env, spec, saved, call, hold, ret_machine, ret_err);
-}
-
-static void opened(void *userdata)
-{
-    (void)userdata;
-    opening.done(opening.userdata, WALDO_OK, NULL);
-}
-
-static void let_it_open(waldo_runtime *rt)
-{
-    while (opening.userdata == NULL) {
-        assert_int_equal(waldo_runtime_step(rt, WAIT_MS), WALDO_OK);
-    }
-    waldo__task_init(&opening.task, opened, NULL);
-    waldo__task_queue(opening.loop, &opening.task);
+    return waldo__backend_find(S("fake"))->open(env, spec, saved, call, held_back(env, done),
+                                                ret_machine, ret_err);
 }
 
 static int add_backend(void **state)
@@ -272,7 +239,8 @@ static void cancelled_and_asked_again_while_it_waits(void **state)
         assert_int_equal(waldo_run_send(run, "on"), WALDO_OK);
         waldo_runtime_step(rt, 0);
     }
-    let_it_open(rt);
+    held_wait(rt, WAIT_MS);
+    held_release();
     assert_int_equal(waldo_run_wait(run, WAIT_MS), WALDO_OK);
     assert_int_equal(s.at, 2);
     assert_contains(s.seen, "has taken its place");

@@ -13,10 +13,11 @@ import socket
 import subprocess
 import tarfile
 import tempfile
-import time
 import urllib.parse
 
 import pytest
+
+from patience import until
 
 IMAGE = "waldo-test-busybox"
 EMPTY = "waldo-test-empty"
@@ -79,13 +80,7 @@ class Engine:
     def volumes(self):
         return {volume["Name"] for volume in self.ask("GET", "/v1.41/volumes")[1]["Volumes"] or []}
 
-    def wait(self, condition, seconds=120):
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.02)
-        return True
+    wait = staticmethod(until)
 
     def load(self, name, data):
         status, answer = self.ask("POST", f"/v1.41/images/create?fromSrc=-&repo={name}&tag=latest", data,

@@ -4,7 +4,8 @@ import pathlib
 import signal
 import time
 
-from program import PATIENCE, Sleep, call
+from patience import PATIENCE
+from program import Sleep, call
 
 
 def kill_local(process, sleep):

@@ -4,9 +4,10 @@ import pathlib
 import subprocess
 import time
 
+from patience import PATIENCE
+
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 TOOL = BUILD / "tests" / "docker" / "durable-tool"
-PATIENCE = 120  # seconds until a hang is one
 GO = "/tmp/go-on"  # lets a command go on that waits
 
 

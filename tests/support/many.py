@@ -5,10 +5,11 @@ import re
 import subprocess
 import time
 
+from patience import PATIENCE
+
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", pathlib.Path(__file__).parents[2] / "build"))
 TOOL = BUILD / "tests" / "contract" / "many-tool"
 COUNT = 10000
-PATIENCE = 120  # seconds until a hang is one
 
 # An allocator with a quarantine keeps what was freed.
 SANITIZER = "quarantine_size_mb=1:thread_local_quarantine_size_kb=64:malloc_context_size=0"

@@ -12,10 +12,11 @@ import time
 
 import pytest
 
+from patience import PATIENCE
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("WALDO_BUILD", ROOT / "build"))
 PROGRAM = BUILD / "examples" / "cli" / "waldo"
-PATIENCE = 120  # seconds until a hang is one; valgrind and sanitizers are slow
 
 
 class Terminal:

@@ -15,13 +15,13 @@ import time
 import urllib.parse
 
 import pytest
+from patience import PATIENCE, until
 from standin import Standin
 
 HERE = pathlib.Path(__file__).resolve().parent
 KEY = {"X-API-Key": "e2b_0123456789"}
 CONNECT = "application/connect+json"
 TOKEN = "ab" * 32
-PATIENCE = 120  # seconds until a hang is one
 OURS = pytest.mark.skipif("WALDO_TEST_ENVD" in os.environ, reason="looks at what is only ours")
 
 
@@ -115,15 +115,6 @@ def module(path):
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     return made
-
-
-def until(condition):
-    late = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > late:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 @pytest.fixture
